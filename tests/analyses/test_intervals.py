@@ -1,6 +1,7 @@
 """Unions of intervals, and where they meet, against counting nanosecond by nanosecond."""
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -8,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.analyses.intervals import Times, busy_by, busy_sums, concurrent_sums, merge
+from inferometer.analyses.intervals import Times, busy_by, busy_sums, concurrent_sums, longest_pauses, merge
 
 ROW = st.tuples(st.sampled_from(["a", "b", None]), st.integers(-20, 40), st.integers(0, 25))
 SCHEMA = {"device": pl.String, "start_ns": pl.Int64, "dur_ns": pl.Int64}
 
 
 def busy(*rows: tuple[str | None, int, int]) -> dict[str | None, int]:
-    frame = pl.LazyFrame(list(rows), schema=SCHEMA, orient="row")
-    return dict(busy_by(frame, ["device"]).collect().rows())
+    frame = pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
+    return dict(busy_by(frame, ["device"]).rows())
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,21 @@ def concurrent(*rows: tuple[str | None, int, int]) -> dict[str | None, int]:
 def test_arrays_are_as_busy_as_frames(rows: list[tuple[str | None, int, int]]) -> None:
     names, group, start, end = arrays(rows)
     assert dict(zip(names, busy_sums(group, start, end, len(names)).tolist(), strict=True)) == busy(*rows)
+
+
+@given(st.lists(ROW, max_size=25))
+def test_the_longest_pause_is_the_longest_run_of_moments_without_any(rows: list[tuple[str | None, int, int]]) -> None:
+    names, group, start, end = arrays(rows)
+    found = longest_pauses(group, start, end, len(names))
+    for name, longest in zip(names, found.tolist(), strict=True):
+        own = [(start, start + dur) for device, start, dur in rows if device == name]
+        edges = sorted({edge for one in own for edge in one})
+        pauses = [
+            after - before
+            for before, after in pairwise(edges)
+            if not any(first <= before and after <= last for first, last in own)
+        ]
+        assert longest == max(pauses, default=0)
 
 
 def test_groups_whose_times_are_far_apart_are_summed_one_by_one() -> None:

@@ -15,6 +15,7 @@ from tests.kineto_files import call, event, kernel, write_file
 from inferometer.analyses.labels import By
 from inferometer.analyses.rows import SortKey
 from inferometer.analyses.tables.spans import SpanSortKey
+from inferometer.commands import main as command_line
 from inferometer.commands.main import cli, main
 from inferometer.registry import collect
 
@@ -76,6 +77,14 @@ def test_options_have_the_words_that_the_analyses_know(command: str, option: str
     (choice,) = [param.type for param in found.params if param.name == option]
     assert isinstance(choice, click.Choice)
     assert set(choice.choices) == set(words)
+
+
+def test_every_command_is_found_by_its_file_and_no_other_file_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "_commands", dict[str, click.Command])
+    context = click.Context(cli)
+    found = {name: cli.get_command(context, name) for name in COMMANDS}
+    assert found == collect("inferometer.commands", "run") | {"import": None}  # no file can have its name
+    assert [cli.get_command(context, name) for name in ("base", "options.files", "", "KERNELS")] == [None] * 4
 
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:

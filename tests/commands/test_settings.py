@@ -91,7 +91,7 @@ def test_every_command_takes_a_device_for_all(
 
 def test_a_terminal_has_the_theme_of_the_file(folder: Path) -> None:
     (folder / "inferometer.toml").write_text('theme = "light"\n')
-    settings = find_settings(_commands())
+    settings = find_settings(_commands)
     assert settings is not None
     with click.Context(cli) as outer:
         assert asked_detail().theme == "auto"
@@ -102,7 +102,7 @@ def test_a_terminal_has_the_theme_of_the_file(folder: Path) -> None:
 
 def test_columns_are_those_of_the_file(folder: Path) -> None:
     (folder / "inferometer.toml").write_text("columns = 160\n")
-    settings = find_settings(_commands())
+    settings = find_settings(_commands)
     assert settings is not None
     assert settings.columns == 160
 

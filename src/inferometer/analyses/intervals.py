@@ -6,11 +6,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.numbering import dense, in_time
+
 Times = NDArray[np.int64]
 _LARGEST = 2**62
 
 
-def busy_by(launches: pl.LazyFrame, by: Sequence[str], *, name: str = "busy_ns") -> pl.LazyFrame:
+def busy_by(launches: pl.DataFrame, by: Sequence[str], *, name: str = "busy_ns") -> pl.DataFrame:
     """Busy time of each group: the union of its intervals, ns, not their sum.
 
     Args:
@@ -19,16 +21,13 @@ def busy_by(launches: pl.LazyFrame, by: Sequence[str], *, name: str = "busy_ns")
         name: Name of the resulting column.
 
     Returns:
-        One row per group: `by` and `name`.
+        One row per group, in order: `by` and `name`.
     """
-    start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
-    return (
-        launches.sort(*by, "start_ns")
-        .with_columns(end.cum_max().shift(1).over(by).alias("_open_until"))
-        .select(*by, (end - pl.max_horizontal(start, pl.col("_open_until"))).clip(lower_bound=0).alias(name))
-        .group_by(by)
-        .agg(pl.col(name).sum())
-    )
+    group, keys = dense(launches.select(by))
+    start_ns = launches["start_ns"].to_numpy()
+    busy = busy_sums(group, start_ns, start_ns + launches["dur_ns"].to_numpy(), len(keys))
+    groups = pl.DataFrame(keys, schema={column: launches.schema[column] for column in by}, orient="row")
+    return groups.with_columns(pl.Series(name, busy))
 
 
 def merge(start_ns: Times, end_ns: Times) -> tuple[Times, Times]:
@@ -80,14 +79,22 @@ def concurrent_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -
     return busy_sums(group[met], start_ns[met], np.minimum(end_ns[met], open_until[met]), groups)
 
 
+def longest_pauses(group: Times, start_ns: Times, end_ns: Times, groups: int) -> Times:
+    """The longest time between two intervals of each group in which none is open, ns. Arguments as of `busy_sums`."""
+    longest = np.zeros(groups, dtype=np.int64)
+    if len(group):
+        group, start_ns, end_ns = _in_order(group, start_ns, end_ns)
+        first, open_until = _open_until(group, end_ns)
+        pause = np.maximum(start_ns - open_until, 0)
+        pause[first] = 0
+        longest[group[first]] = np.maximum.reduceat(pause, first)
+    return longest
+
+
 def _in_order(group: Times, start_ns: Times, end_ns: Times) -> tuple[Times, Times, Times]:
     """The same by group and start; as given where they are so."""
-    begins = group[1:] != group[:-1]
-    if (group[1:] >= group[:-1]).all() and ((start_ns[1:] >= start_ns[:-1]) | begins).all():
-        return group, start_ns, end_ns
-    order = np.argsort(start_ns, kind="stable")
-    order = order[np.argsort(group[order], kind="stable")]
-    return group[order], start_ns[order], end_ns[order]
+    order = in_time(group, start_ns)
+    return (group, start_ns, end_ns) if order is None else (group[order], start_ns[order], end_ns[order])
 
 
 def _open_until(group: Times, end_ns: Times) -> tuple[Times, Times]:

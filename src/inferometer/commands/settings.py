@@ -17,7 +17,7 @@ into a folder above would choose what is run, read or written.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 _PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL")) | {
     *("ADDRESS", "SECRET"),  # of a server: who reaches it
 }
+
+Commands = Callable[[], Mapping[str, click.Command]]
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class Settings:
         return f"{shown}: set in {self.where}, not on the command line." if shown else None
 
 
-def find_settings(commands: Mapping[str, click.Command], folder: Path | None = None) -> Settings | None:
-    """Those of `folder`, by default the one that we are in.
+def find_settings(commands: Commands, folder: Path | None = None) -> Settings | None:
+    """Those of `folder`, by default the one that we are in. `commands`: all, asked for where there is a file.
 
     Raises:
         InputError: The file can't be read, no command has such an option, or the value is none that it takes.
@@ -108,7 +110,7 @@ def is_setting(name: str) -> bool:
     return context is not None and context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
 
 
-def _read(path: Path, commands: Mapping[str, click.Command]) -> Settings | None:
+def _read(path: Path, commands: Commands) -> Settings | None:
     """None of a pyproject.toml without ours."""
     import tomllib
 
@@ -124,7 +126,7 @@ def _read(path: Path, commands: Mapping[str, click.Command]) -> Settings | None:
     except RecursionError as error:
         raise InputError(f"{name}: this TOML is nested too deeply") from error
     if path.name != _SHARED:
-        return _checked(name, data, commands)
+        return _checked(name, data, commands())
     tools = data.get("tool")
     ours: Any = tools.get("inferometer") if isinstance(tools, dict) else None
     where = f"{name}, [tool.inferometer]"
@@ -132,7 +134,7 @@ def _read(path: Path, commands: Mapping[str, click.Command]) -> Settings | None:
         return None
     if not isinstance(ours, dict):
         raise InputError(f"{where}: expected a table, found {ours!r}")
-    return _checked(where, ours, commands)
+    return _checked(where, ours, commands())
 
 
 def _checked(where: str, data: Mapping[str, Any], commands: Mapping[str, click.Command]) -> Settings:

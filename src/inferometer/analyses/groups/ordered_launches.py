@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import CALL_KEY, tie_launches
+from inferometer.analyses.correlation import CALL_KEY, find_calls
 from inferometer.analyses.nesting import find_innermost
+from inferometer.analyses.numbering import dense, in_time
 from inferometer.names import decode
 from inferometer.names.apis import api_kind
 
@@ -66,36 +67,31 @@ def order_launches(launches: pl.LazyFrame, captured: pl.LazyFrame, calls: pl.Laz
         calls: With the columns of `groups.NEEDED`.
         ops: With the columns of `groups.NEEDED`.
     """
-    columns = (*_THREAD, "start_ns", "dur_ns", "correlation_id", "path_id", "api")
-    called = calls.select(columns).with_row_index("call").collect()
-    threads = _numbered_threads(called, ops)
-    called = called.join(threads, on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
-    ids = called.lazy().select(*_THREAD, "start_ns", "correlation_id", "call")
-    both = [_on_streams(launches, ids), *_on_threads(captured, ids)]
-    lanes = (
-        pl.concat([rows.select(_LANE) for rows in both]).unique().sort(_LANE, nulls_last=True).with_row_index("lane")
+    called = calls.select(*_THREAD, "start_ns", "dur_ns", "correlation_id", "path_id", "api").collect()
+    inside = ops.select("op", *_THREAD, "start_ns", "dur_ns").collect()
+    thread, _ = dense(pl.concat([called.select(_THREAD), inside.select(_THREAD)]))
+    called, inside = (
+        frame.with_columns(pl.Series("lane_of_host", own))
+        for frame, own in zip((called, inside), np.split(thread, [called.height]), strict=True)
     )
-    tied = (
-        pl.concat(both)
-        .join(lanes, on=_LANE, how="left", nulls_equal=True)
-        .select(*CALL_KEY, "kernel", "lane", "start_ns", "dur_ns", "call", "in_graph", "is_captured")
-        .sort("lane", "start_ns", maintain_order=True)
-        .collect()
-    )
-    return _with_ops(tied, called, _with_threads(ops, threads))
+    rows = pl.concat([_on_streams(launches, called), *_on_threads(captured, called)])
+    lane, _ = dense(rows.select(_LANE))
+    order = in_time(lane, rows["start_ns"].to_numpy())
+    rows = rows.with_columns(pl.Series("lane", lane)).drop("device", "stream", "thread")
+    return _with_ops(rows if order is None else rows[order], called, inside)
 
 
-def _on_streams(launches: pl.LazyFrame, ids: pl.LazyFrame) -> pl.LazyFrame:
+def _on_streams(launches: pl.LazyFrame, called: pl.DataFrame) -> pl.DataFrame:
     work = launches.filter(pl.col("kind").cast(pl.String) != "graph").select(
         *("kernel", "rank", "device", "stream", "process", "start_ns", "dur_ns", "correlation_id"),
         pl.col("graph_node_id").is_not_null().alias("in_graph"),
         pl.lit(value=False).alias("is_captured"),
     )
     nobody = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("process", "thread"))
-    return tie_launches(work, ids).with_columns(nobody).select(*_COLUMNS)
+    return _tied(work.collect(), called).with_columns(nobody).select(_COLUMNS)
 
 
-def _on_threads(captured: pl.LazyFrame, ids: pl.LazyFrame) -> list[pl.LazyFrame]:
+def _on_threads(captured: pl.LazyFrame, called: pl.DataFrame) -> list[pl.DataFrame]:
     rows = captured.collect()
     if not rows.height:
         return []
@@ -103,17 +99,11 @@ def _on_threads(captured: pl.LazyFrame, ids: pl.LazyFrame) -> list[pl.LazyFrame]
         pl.lit(None, dtype=dtype).alias(name) for name, dtype in (("device", pl.Categorical()), ("stream", pl.Int64))
     )
     flags = (pl.lit(value).alias(name) for name, value in (("in_graph", False), ("is_captured", True)))
-    return [tie_launches(rows.lazy().with_columns(*where, *flags), ids).select(*_COLUMNS)]
+    return [_tied(rows, called).with_columns(*where, *flags).select(_COLUMNS)]
 
 
-def _numbered_threads(called: pl.DataFrame, ops: pl.LazyFrame) -> pl.DataFrame:
-    every = pl.concat([called.lazy().select(_THREAD), ops.select(_THREAD)]).unique()
-    return every.with_row_index("lane_of_host").with_columns(pl.col("lane_of_host").cast(pl.Int64)).collect()
-
-
-def _with_threads(ops: pl.LazyFrame, threads: pl.DataFrame) -> pl.DataFrame:
-    every = ops.select("op", *_THREAD, "start_ns", "dur_ns")
-    return every.join(threads.lazy(), on=_THREAD, how="left", nulls_equal=True, maintain_order="left").collect()
+def _tied(launches: pl.DataFrame, called: pl.DataFrame) -> pl.DataFrame:
+    return launches.with_columns(pl.Series("call", find_calls(launches, called)))
 
 
 def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Ordered:
@@ -121,7 +111,7 @@ def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Or
     short = [decode(name).short_name for name in kernels]
     folded = sorted(set(short))
     place = {name: i for i, name in enumerate(folded)}
-    call = tied["call"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    call = tied["call"].to_numpy()
     in_graph = tied["in_graph"].to_numpy() | _of_graphs(call, called) | _shared_without_call(tied)
     of_call = [_gather(called[column], call) for column in ("lane_of_host", "start_ns", "dur_ns")]
     op = _innermost(ops, of_call[0], of_call[1], (call != NONE) & ~in_graph)
@@ -132,7 +122,7 @@ def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Or
         kernels=kernels,
         folded=folded,
         ops=op_names.to_list(),
-        lane=tied["lane"].cast(pl.Int64).to_numpy(),
+        lane=tied["lane"].to_numpy(),
         kernel=kernel,
         fold=fold[kernel] if len(kernel) else kernel,
         start_ns=tied["start_ns"].to_numpy(),
@@ -173,7 +163,7 @@ def _of_graphs(call: Numbers, called: pl.DataFrame) -> NDArray[np.bool_]:
 
 def _shared_without_call(tied: pl.DataFrame) -> NDArray[np.bool_]:
     """Which launches share the id of a call that is not in the file."""
-    lost = pl.col("call").is_null() & pl.col("correlation_id").is_not_null()
+    lost = (pl.col("call") == NONE) & pl.col("correlation_id").is_not_null()
     lost_rows = tied.select(*CALL_KEY, lost.alias("lost"))
     shared = np.zeros(tied.height, dtype=np.bool_)
     rows = lost_rows["lost"].arg_true()

@@ -82,11 +82,19 @@ def _grow(found: Attribution, renamed: Mapping[str, str], layers: Layers, frames
     """All nodes of a run, frames that call one thing alone too, without sums."""
     top = Node("root", "")
     places = _places(found, top, renamed, layers, frames, code)
+    callers = list({id(place): place for place in places}.values())
+    number = {id(caller): n for n, caller in enumerate(callers)}
+    caller_of = pl.Series([number[id(place)] for place in places], dtype=pl.Int64)
+    node = found.launches["node"]
     sums = (pl.len().cast(pl.Int64).alias("count"), pl.col("dur_ns").sum().alias("ns"))
-    work = found.launches.group_by("node", "how", "kernel", maintain_order=True).agg(*sums)
-    for node, how, kernel, count, ns in work.with_columns(pl.col("kernel").cast(pl.String)).iter_rows():
-        caller = places[node] if node != ROOT else _unknown(top, how)
-        leaf = caller.callee("kernel", kernel)
+    work = (
+        found.launches.select("how", "kernel", "dur_ns", caller=caller_of.gather(node.set(node == ROOT, None)))
+        .group_by("caller", "how", "kernel", maintain_order=True)
+        .agg(*sums)
+        .with_columns(pl.col("kernel").cast(pl.String))
+    )
+    for caller, how, kernel, count, ns in work.iter_rows():
+        leaf = (_unknown(top, how) if caller is None else callers[caller]).callee("kernel", kernel)
         leaf.count += count
         leaf.self_ns += ns
     return top

@@ -135,7 +135,7 @@ def span_table(
 
 def _totals(label: str, launches: pl.DataFrame) -> pl.DataFrame:
     """One row for launches that no range owns."""
-    busy = busy_by(launches.lazy(), ["rank", "device"]).collect()
+    busy = busy_by(launches, ["rank", "device"])
     numbers = {"launches": launches.height, "summed_ns": launches["dur_ns"].sum(), "busy_ns": busy["busy_ns"].sum()}
     own = {"own_launches": launches.height, "own_summed_ns": launches["dur_ns"].sum()}
     return pl.DataFrame({"span": [label], **numbers, **own}, schema_overrides=dict.fromkeys([*numbers, *own], pl.Int64))

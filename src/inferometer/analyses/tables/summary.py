@@ -110,7 +110,7 @@ def device_times(trace: Trace) -> pl.DataFrame:
     One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
     `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
     """
-    launches = trace.compact("launches").select("rank", "device", "kind", "start_ns", "dur_ns")
+    launches = trace.compact("launches").select("rank", "device", "kind", "start_ns", "dur_ns").collect()
     by, is_copy = ["rank", "device"], pl.col("kind").is_in(["memcpy", "memset"])  # a whole graph is mostly kernels
     end = pl.col("start_ns") + pl.col("dur_ns")
     whole = launches.group_by(by).agg(
@@ -132,7 +132,6 @@ def device_times(trace: Trace) -> pl.DataFrame:
         )
         .with_columns(pl.col("device").cast(pl.String))
         .sort(by)
-        .collect()
     )
     times = times.with_columns(pl.Series("name", _names(trace.facts, times), dtype=pl.String))
     ranks = [] if times["rank"].null_count() == times.height else ["rank"]

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.intervals import Times, busy_by, busy_sums, concurrent_sums
+from inferometer.analyses.intervals import Times, busy_sums, concurrent_sums, longest_pauses
+from inferometer.analyses.numbering import dense
 from inferometer.analyses.timeline.work import PLACE, SORTS, Work
 
 
@@ -82,26 +83,23 @@ class _Cut:
 def stream_times(cut: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:
     """One row per stream of a place, the busiest first. `mostly` is the sort with the largest sum of durations."""
     by = ["place", "stream"]
-    launches = cut.lazy().select(*by, "sort", "start_ns", "end_ns", "dur_ns")
-    gap = pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1).over(by)
-    sums = launches.group_by(*by, "sort").agg(pl.col("dur_ns").sum()).sort("dur_ns", "sort", descending=[True, False])
+    sums = cut.group_by(*by, "sort").agg(pl.col("dur_ns").sum()).sort("dur_ns", "sort", descending=[True, False])
     mostly = sums.group_by(by, maintain_order=True).agg(pl.col("sort").first().cast(pl.String).alias("mostly"))
-    rows = (
-        launches.with_columns(gap.alias("gap_ns"))
-        .group_by(by)
-        .agg(
-            pl.len().cast(pl.Int64).alias("launches"),
-            pl.col("dur_ns").sum().alias("summed_ns"),
-            pl.col("gap_ns").max().clip(lower_bound=0).alias("longest_gap_ns"),
-        )
+    counted = cut.group_by(by).agg(pl.len().cast(pl.Int64).alias("launches"), pl.col("dur_ns").sum().alias("summed_ns"))
+    number, keys = dense(cut.select(by))
+    times = (number, cut["start_ns"].to_numpy(), cut["end_ns"].to_numpy(), len(keys))
+    streams = pl.DataFrame(keys, schema={name: cut.schema[name] for name in by}, orient="row").with_columns(
+        pl.Series("busy_ns", busy_sums(*times)), pl.Series("longest_gap_ns", longest_pauses(*times))
     )
-    places = devices.lazy().with_row_index("place").select("place", *PLACE, "window_ns")
+    places = devices.with_row_index("place").select("place", *PLACE, "window_ns")
     return (
-        rows.join(busy_by(launches, by), on=by, nulls_equal=True)
+        streams.join(counted, on=by, nulls_equal=True)
         .join(mostly, on=by, nulls_equal=True)
         .join(places, on="place")
-        .with_columns((pl.col("busy_ns") / pl.col("window_ns")).fill_nan(None).alias("busy_share"))
+        .with_columns(
+            (pl.col("busy_ns") / pl.col("window_ns")).fill_nan(None).alias("busy_share"),
+            pl.when(pl.col("launches") > 1).then("longest_gap_ns"),
+        )
         .sort("place", "busy_ns", "stream", descending=[False, True, False], nulls_last=True)
         .select(*PLACE, "stream", "mostly", "launches", "busy_share", "busy_ns", "summed_ns", "longest_gap_ns")
-        .collect()
     )

@@ -60,14 +60,17 @@ def find_waits(calls: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
 
 def waiting_calls(trace: Trace) -> pl.DataFrame:
     """The calls of a trace that waited: `rank`, `process`, `thread`, `correlation_id`, `api`, `start_ns`, `dur_ns`."""
-    names = trace.calls.select(pl.col("api").unique()).collect()["api"]
+    every = trace.compact("calls")
+    names = every.select(pl.col("api").unique()).collect()["api"]
     able = [name for name in names if api_kind(name) in ("wait", "copy")]
     ended = (
         trace.launches.filter((pl.col("kind") != "kernel") & pl.col("correlation_id").is_not_null())
         .group_by(CALL_KEY)
         .agg((pl.col("start_ns") + pl.col("dur_ns")).max().alias("ended_ns"))
     )
-    calls = trace.calls.filter(pl.col("api").is_in(able)).select(*CALL_KEY, "thread", "api", "start_ns", "dur_ns")
+    calls = every.filter(pl.col("api").is_in(able)).select(
+        *CALL_KEY, "thread", pl.col("api").cast(pl.String), "start_ns", "dur_ns"
+    )
     return keep_waiting(calls.join(ended, on=CALL_KEY, how="left", nulls_equal=True).collect())
 
 

@@ -17,6 +17,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.numbering import dense, in_time
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.findings.finding import Scale
 
@@ -71,14 +72,15 @@ def _is_replay() -> pl.Expr:
 
 def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """Of each place, how late the rhythm of launching may come: `limit_ns`."""
-    lanes = ("process", "thread")
+    lane, _ = dense(kernels.select(*PLACE, "process", "thread"))
+    order = in_time(lane, kernels["called_ns"].to_numpy())
+    rows = kernels.select(*PLACE, "called_ns", pl.Series("lane", lane))
+    is_same = pl.col("lane") == pl.col("lane").shift(1)
     between = (
-        kernels.lazy()
-        .sort(*PLACE, *lanes, "called_ns")
-        .select(*PLACE, pl.col("called_ns").diff().over(*PLACE, *lanes).alias("between_ns"))
+        (rows if order is None else rows[order])
+        .select(*PLACE, pl.when(is_same).then(pl.col("called_ns").diff()).alias("between_ns"))
         .group_by(PLACE)
         .agg(pl.col("between_ns").median(), pl.len().alias("kernels"))
-        .collect()
     )
     counted = late.group_by(PLACE).agg(pl.len().alias("late"))
     each = between.join(counted, on=PLACE, how="left", nulls_equal=True)

@@ -14,7 +14,6 @@ import inferometer
 from inferometer.analyses.timeline.lanes.events import NO_TIE, Lanes
 from inferometer.analyses.timeline.lanes.find import find_lanes
 from inferometer.analyses.timeline.lanes.rows import MOST_ROWS, stack_rows
-from inferometer.analyses.timeline.lanes.sources import dense
 from inferometer.trace.trace import Trace
 
 KINETO = SHARED_DATA / "traces" / "kineto"
@@ -137,13 +136,6 @@ def test_steps_are_a_lane_and_those_without_a_time_are_left_out() -> None:
     )
     line = lanes_of(trace_of([{"start_ns": 5}]), steps=steps)
     assert events(line)[0] == ("step", "steps", 0, 4, "step 3, decode")
-
-
-def test_numbers_of_values_are_in_order_with_nulls_last() -> None:
-    frame = pl.DataFrame({"a": [2, None, 1, 2], "b": ["x", "x", None, "a"]})
-    code, keys = dense(frame)
-    assert keys == [(1, None), (2, "a"), (2, "x"), (None, "x")]
-    assert code.tolist() == [2, 3, 0, 1]
 
 
 @pytest.mark.skipif(not KINETO.is_dir(), reason="needs ../shared/data/traces")

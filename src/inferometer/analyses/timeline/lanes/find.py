@@ -88,12 +88,15 @@ def _arranged(trace: Trace, pieces: Sequence[Piece], span: tuple[int, int], samp
 
 
 def _in_time(lane: NDArray[np.int32], start: Numbers, dur: Numbers) -> Numbers:
-    """What sorts by lane, start, and duration, the longest first; quick where tables are in order of time."""
+    """What sorts by lane, start, and duration, the longest first; only lanes that aren't in order are sorted."""
     order = np.argsort(lane, kind="stable")
     of, at = lane[order], start[order]
-    is_same = of[1:] == of[:-1]
     is_in_order = (at[1:] > at[:-1]) | ((at[1:] == at[:-1]) & (dur[order][1:] <= dur[order][:-1]))
-    return order if is_in_order[is_same].all() else np.lexsort((-dur, start, lane))
+    is_wrong = (of[1:] == of[:-1]) & ~is_in_order
+    for number in np.unique(of[1:][is_wrong]).tolist():
+        own = slice(*np.searchsorted(of, (number, number + 1)))
+        order[own] = order[own][np.lexsort((-dur[order[own]], start[order[own]]))]
+    return order
 
 
 def _rows(

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.numbering import dense
 from inferometer.analyses.timeline.lanes.categories import Sort, host_sort, launch_sort
 from inferometer.analyses.timeline.lanes.events import Numbers
 from inferometer.trace.facts import Facts, NamedId
@@ -18,7 +18,6 @@ _THREAD = ("rank", "process", "thread")
 _HOST = (("range", "spans", "span"), ("frame", "frames", "frame"), ("op", "ops", "op"), ("call", "calls", "api"))
 _SYSTEM = ("system", "host_events", "kind")
 _STEPS = "Steps"
-_FEW = 4  # combinations of values a row, up to which a table of all is quicker than sorting
 
 
 @dataclass(frozen=True)
@@ -101,54 +100,6 @@ def _events(trace: Trace, kind: str, table: str, text: str) -> Iterator[Piece]:
         known = [str(name) for (name,) in names]
         # Only pieces of whole tables keep the table's order, which ties need: calls are never on a device.
         yield Piece(table, made, lane, start, dur, code, known, [host_sort(own, name) for name in known])
-
-
-def dense(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
-    """The number of each row's values, and the values of each number, in order, nulls last."""
-    columns = [_numbered(frame[name]) for name in frame.columns]
-    code = np.zeros(frame.height, dtype=np.int64)
-    for numbers, values in columns:
-        code = code * len(values) + numbers
-    sizes = [len(values) for _, values in columns]
-    if prod(sizes) <= _FEW * max(1, frame.height):
-        is_there = np.zeros(prod(sizes), dtype=bool)
-        is_there[code] = True
-        known = np.flatnonzero(is_there)
-        place = np.cumsum(is_there) - 1
-        code = place[code]
-    else:
-        known, code = np.unique(code, return_inverse=True)
-    parts = np.unravel_index(known, sizes)
-    texts = [[values[i] for i in part.tolist()] for (_, values), part in zip(columns, parts, strict=True)]
-    return code, [*zip(*texts, strict=True)]
-
-
-def _numbered(values: pl.Series) -> tuple[Numbers, list[object]]:
-    """The number of each value among the different ones, in order, nulls last."""
-    if values.dtype == pl.String:
-        values = values.cast(pl.Categorical)
-    if values.dtype == pl.Categorical:
-        different = values.unique()
-        known = pl.DataFrame({"text": different.cast(pl.String), "code": different.to_physical()}).drop_nulls()
-        known = known.sort("text")
-        codes, order = values.to_physical(), known["code"].to_numpy().astype(np.int64)
-        place = np.zeros(int(order.max(initial=0)) + 1, dtype=np.int64)
-        place[order] = np.arange(len(order))
-        found = place[codes.fill_null(order[0] if len(order) else 0).to_numpy()]
-        texts: list[object] = known["text"].to_list()
-        return (found, texts) if values.null_count() == 0 else (_nulls_last(codes, found, len(texts)), [*texts, None])
-    different = values.unique().drop_nulls().sort()
-    if different.len() == 1 and values.null_count() == 0:
-        return np.zeros(values.len(), dtype=np.int64), different.to_list()
-    found = np.searchsorted(different.to_numpy(), values.fill_null(0).to_numpy())
-    numbers: list[object] = different.to_list()
-    if values.null_count() == 0:
-        return found, numbers
-    return _nulls_last(values, found, len(numbers)), [*numbers, None]
-
-
-def _nulls_last(values: pl.Series, found: Numbers, last: int) -> Numbers:
-    return np.where(values.is_null().to_numpy(), last, found)
 
 
 def _stream(key: tuple[object, ...], kind: str) -> Place:

@@ -107,7 +107,7 @@ def _finding(evidence: Evidence, launches: LaunchEvidence, kinds: tuple[IdleKind
         share=worst.share,
         next=words.next,
         idle_ns=sum(each.idle_ns for each in idle),
-        parts=tuple(part_key(IDLE, cause) for cause in sorted(set(gaps["cause"].cast(pl.String)))),
+        parts=tuple(part_key(IDLE, cause) for cause in gaps["cause"].unique().cast(pl.String).sort()),
     )
 
 

@@ -116,16 +116,19 @@ def _is_late(launches: LaunchEvidence, place: BusiestDevice) -> bool:
 
 
 def _late(launches: LaunchEvidence, place: BusiestDevice) -> pl.DataFrame:
-    return place.of(launches.gaps.filter(pl.col("kind") == "launching").select(_GAPS))
+    return place.of(_gaps(launches, pl.col("kind") == "launching"))
+
+
+def _gaps(launches: LaunchEvidence, which: pl.Expr) -> pl.DataFrame:
+    return launches.gaps.lazy().filter(which).select(_GAPS).collect()
 
 
 def _launching(launches: LaunchEvidence) -> _Launching | None:
     """The place on which launching takes the largest share."""
     work = launches.work
     tiny = work.select(_COLUMNS).filter(launches.is_alone & (work["dur_ns"] < _TINY_NS))
-    late = launches.gaps.filter(pl.col("kind") == "launching").select(_GAPS)
     between = (pl.col("cause") == "launch_gap") & ~pl.col("is_replay").fill_null(value=True)
-    pauses = launches.gaps.filter(between).select(_GAPS)
+    late, pauses = (_gaps(launches, which) for which in (pl.col("kind") == "launching", between))
     pauses = pauses.filter(_called_by(pauses, tiny))
     sums = [_by_place(rows, name) for rows, name in ((late, "gap_ns"), (pauses, "gap_ns"), (tiny, "dur_ns"))]
     worst = worst_place(launches, pl.concat(sums), "ns")

@@ -85,10 +85,11 @@ def _inside_steps(evidence: Evidence, launches: LaunchEvidence, gaps: pl.DataFra
 
 def _named_waits(evidence: Evidence) -> pl.DataFrame:
     """When calls ended that wait by their name, with their threads."""
-    names = evidence.trace.calls.select(pl.col("api").unique()).collect()["api"]
+    calls = evidence.trace.compact("calls")
+    names = calls.select(pl.col("api").unique()).collect()["api"]
     waiting = [name for name in names if api_kind(name) == "wait"]
     ended = (pl.col("start_ns") + pl.col("dur_ns")).alias("wait_end_ns")
-    return evidence.trace.calls.filter(pl.col("api").is_in(waiting)).select(*THREAD, ended).collect()
+    return calls.filter(pl.col("api").is_in(waiting)).select(*THREAD, ended).collect()
 
 
 def _sites(evidence: Evidence, gaps: pl.DataFrame) -> pl.DataFrame:

@@ -57,7 +57,7 @@ def _read(run: RunData) -> list[_Durations]:
     launches = run.trace.compact("launches").filter(pl.col("kind").cast(pl.String) == "kernel")
     names = launches.select(pl.col("kernel").unique().cast(pl.String)).collect()["kernel"]
     spellings = {name: label for name, label in label_names(names, "name").items() if label in chosen}
-    own = launches.filter(pl.col("kernel").cast(pl.String).is_in(list(spellings)), pl.col("dur_ns") > 0)
+    own = launches.filter(pl.col("kernel").is_in(list(spellings)), pl.col("dur_ns") > 0)
     times = own.select(pl.col("kernel").cast(pl.String).replace(spellings), "dur_ns").collect()
     by_kernel = {kernel: rows["dur_ns"] for (kernel,), rows in times.partition_by("kernel", as_dict=True).items()}
     labels = kernel_labels(chosen)

@@ -1,0 +1,72 @@
+"""Numbers for rows with the same values, and rows in the order of such numbers and of time: without sorting text."""
+
+from math import prod
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+_FEW = 4  # combinations of values a row, up to which a table of all is quicker than sorting
+_FEW_NUMBERS = 2**16
+
+
+def dense(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
+    """The number of each row's values, and the values of each number, in order, nulls last."""
+    columns = [_numbered(frame[name]) for name in frame.columns]
+    code = np.zeros(frame.height, dtype=np.int64)
+    for numbers, values in columns:
+        if len(values) > 1:
+            code = code * len(values) + numbers
+    sizes = [len(values) for _, values in columns]
+    if prod(sizes) <= _FEW * max(1, frame.height):
+        is_there = np.zeros(prod(sizes), dtype=bool)
+        is_there[code] = True
+        known = np.flatnonzero(is_there)
+        if len(known) < len(is_there):
+            code = (np.cumsum(is_there) - 1)[code]
+    else:
+        known, code = np.unique(code, return_inverse=True)
+    parts = np.unravel_index(known, sizes)
+    texts = [[values[i] for i in part.tolist()] for (_, values), part in zip(columns, parts, strict=True)]
+    return code, [*zip(*texts, strict=True)]
+
+
+def in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:
+    """What sorts by number, from 0, and time, equal ones as they are; None where all are in order."""
+    is_later = (number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & (time_ns[1:] >= time_ns[:-1]))
+    if is_later.all():
+        return None
+    order = np.argsort(time_ns, kind="stable")
+    by = number[order]
+    return order[np.argsort(by.astype(np.uint16) if by.max() < _FEW_NUMBERS else by, kind="stable")]
+
+
+def _numbered(values: pl.Series) -> tuple[Numbers, list[object]]:
+    """The number of each value among the different ones, in order, nulls last."""
+    if values.null_count() == values.len() > 0:
+        return np.zeros(values.len(), dtype=np.int64), [None]
+    if values.dtype == pl.String:
+        values = values.cast(pl.Categorical)
+    if values.dtype == pl.Categorical:
+        different = values.unique()
+        known = pl.DataFrame({"text": different.cast(pl.String), "code": different.to_physical()}).drop_nulls()
+        known = known.sort("text")
+        codes, order = values.to_physical(), known["code"].to_numpy().astype(np.int64)
+        place = np.zeros(int(order.max(initial=0)) + 1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        found = place[codes.fill_null(order[0] if len(order) else 0).to_numpy()]
+        texts: list[object] = known["text"].to_list()
+        return (found, texts) if values.null_count() == 0 else (_nulls_last(codes, found, len(texts)), [*texts, None])
+    different = values.unique().drop_nulls().sort()
+    if different.len() == 1 and values.null_count() == 0:
+        return np.zeros(values.len(), dtype=np.int64), different.to_list()
+    found = np.searchsorted(different.to_numpy(), values.fill_null(0).to_numpy())
+    numbers: list[object] = different.to_list()
+    if values.null_count() == 0:
+        return found, numbers
+    return _nulls_last(values, found, len(numbers)), [*numbers, None]
+
+
+def _nulls_last(values: pl.Series, found: Numbers, last: int) -> Numbers:
+    return np.where(values.is_null().to_numpy(), last, found)
