@@ -39,6 +39,7 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "counters": {**OFF, "counters": True},
     "observer": {**OFF, "ops": True, "stacks": False, "ops_by": "observer"},
     "observer with stacks": {**OFF, "ops": True, "ops_by": "observer"},
+    "observer, 1 step of 8": {**OFF, "ops": True, "ops_by": "observer", "ops_every": 8},
     "mode": {**OFF, "ops": True, "stacks": False, "ops_by": "mode"},
     "mode with stacks": {**OFF, "ops": True, "ops_by": "mode"},
     "profiled": {**OFF, "profile": True, "stacks": False},
