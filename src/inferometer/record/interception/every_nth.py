@@ -11,6 +11,7 @@ from inferometer.analyses.timeline.recorder_pauses import UNOBSERVED
 from inferometer.record.interception.handover import with_note
 from inferometer.record.interception.way import Way
 from inferometer.record.sink import Sink
+from inferometer.trace.builder import Values
 
 NOTE = (
     "Ops were observed in one of every {every} marked steps, from the first on. Of the others there are the times: "
@@ -65,5 +66,5 @@ class EveryNth:
     def _tell_gap(self, since_ns: int) -> None:
         if self._is_gap:
             took_ns = float(self._sink.clock.now() - since_ns)
-            about = {"metric": UNOBSERVED, "process": os.getpid(), "unit": "ns"}
+            about: dict[str, Values] = {"metric": UNOBSERVED, "process": os.getpid(), "unit": "ns"}
             self._sink.add("counters", 1, {**about, "time_ns": [since_ns], "value": [took_ns]})

@@ -34,13 +34,13 @@ class _Row(NamedTuple):
     phase: str | None
     span: str
     thread: int
+    source: str
     start_ns: int
     end_ns: int
     batch: int | None
     prefill_tokens: int | None
     decode_tokens: int | None
     context_len: int | None
-    source: str
 
 
 def _nothing() -> None:
@@ -126,8 +126,8 @@ class MarkedStep:
         known = _known_values(self._phase, self._facts)
         for marks, number in ending:
             name = _name(number, self._phase, self._facts, known)
-            times, told = (self._start_ns, end_ns), (known[k] for k in _TOLD)
-            marks.waiting.append(_Row(number, self._phase, name, self._thread, *times, *told, marks.source_of(number)))
+            where = (number, self._phase, name, self._thread, marks.source_of(number))
+            marks.waiting.append(_Row(*where, self._start_ns, end_ns, *(known[k] for k in _TOLD)))
         self._numbers = [] if only is None else [each for each in self._numbers if each[0] is not only]
 
 
