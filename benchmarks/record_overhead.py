@@ -39,6 +39,8 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "counters": {**OFF, "counters": True},
     "observer": {**OFF, "ops": True, "stacks": False, "ops_by": "observer"},
     "observer with stacks": {**OFF, "ops": True, "ops_by": "observer"},
+    "observer 1 step of 8": {**OFF, "ops": True, "ops_by": "observer", "ops_every": 8},
+    "observer 1 step of 32": {**OFF, "ops": True, "ops_by": "observer", "ops_every": 32},
     "mode": {**OFF, "ops": True, "stacks": False, "ops_by": "mode"},
     "mode with stacks": {**OFF, "ops": True, "ops_by": "mode"},
     "profiled": {**OFF, "profile": True, "stacks": False},
@@ -78,6 +80,27 @@ def make_work(device: str, hidden: int, layers: int, tokens: int) -> Callable[[]
             model(x)
         if device != "cpu":
             torch.cuda.synchronize()
+
+    return step
+
+
+def make_decoding(hidden: int) -> Callable[[], None]:
+    """One step: a token decoded behind 64 others by 30 layers as SmolLM2-135M has them (its width is 576), on a CPU."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(_SEED)
+    sizes = {"hidden_size": hidden, "intermediate_size": hidden * 8 // 3, "vocab_size": 49_152 * hidden // 576}
+    heads = {"num_attention_heads": 9, "num_key_value_heads": 3, "num_hidden_layers": 30, "tie_word_embeddings": True}
+    model = LlamaForCausalLM(LlamaConfig(**sizes, **heads)).eval()
+    token = torch.zeros(1, 1, dtype=torch.long)
+    with torch.inference_mode():
+        cache = model(token.expand(1, 64), use_cache=True).past_key_values
+
+    def step() -> None:
+        with torch.inference_mode():
+            model(token, past_key_values=cache, use_cache=True)
+        cache.crop(-1)
 
     return step
 
@@ -135,6 +158,7 @@ def interval(ratios: list[float], draw: random.Random) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--on", default="cpu", help="cpu or cuda")
+    parser.add_argument("--decoding", action="store_true", help="30 layers of a real decoder, on a CPU; of --hidden")
     parser.add_argument("--hidden", type=int, default=512)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--tokens", type=int, default=64)
@@ -149,7 +173,11 @@ def main() -> None:
 
     if given.threads:
         torch.set_num_threads(given.threads)
-    step = make_work(given.on, given.hidden, given.layers, given.tokens)
+    if given.decoding:
+        step, work = make_decoding(given.hidden), f"a token through 30 layers of width {given.hidden}"
+    else:
+        step = make_work(given.on, given.hidden, given.layers, given.tokens)
+        work = f"{given.layers} layers of width {given.hidden}, {given.tokens} tokens"
     for _ in range(3):
         step()
     ops = count_ops(step)
@@ -171,7 +199,7 @@ def main() -> None:
         row["cpu_least_ms"] = min(cpu_ms for _, cpu_ms in own)
         rows.append(row)
     about = (
-        f"{given.layers} layers of width {given.hidden}, {given.tokens} tokens: {ops} ops a step; "
+        f"{work}: {ops} ops a step; "
         f"{given.rounds} rounds of {given.steps} steps, torch {torch.__version__}, {torch.get_num_threads()} threads; "
         f"load average {load[0]:.1f} before, {os.getloadavg()[0]:.1f} after"
     )

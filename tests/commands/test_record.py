@@ -48,6 +48,17 @@ def test_help_is_quick_and_names_an_example(capsys: pytest.CaptureFixture[str]) 
     assert "inferometer record -o run.ifm -- python generate.py --batch 8" in said
 
 
+@pytest.mark.parametrize(
+    "words", [("--no-ops", "--", "true"), ("--server", "http://127.0.0.1:1"), ("--join", "run.ifm.parts")]
+)
+def test_one_step_of_n_needs_a_command_whose_ops_are_seen(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, said = run("record", "--ops-every", "8", *words, capsys=capsys)
+    assert code == 2
+    assert "--ops-every needs a COMMAND whose ops are seen." in said
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch", reason="torch isn't installed")

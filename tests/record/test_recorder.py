@@ -170,6 +170,8 @@ def test_a_plan_of_a_recording_that_is_over_or_that_is_garbage_is_none(tmp_path:
     assert read_plan(Plan(str(tmp_path / "gone"), 1, 2).environment({})) is None
     assert read_plan({VARIABLE: "{"}) is None
     assert read_plan({}) is None
+    nth = Plan.of(str(tmp_path), Clock(1, 2), Options(ops_every=8))
+    assert read_plan(nth.environment({})) == Plan(str(tmp_path), 1, 2, ops_every=8)
     again = Plan(str(tmp_path), 1, 2).environment(environment)
     assert again["PYTHONPATH"] == environment["PYTHONPATH"]
 
@@ -182,6 +184,8 @@ def test_a_recording_starts_once_and_at_a_sensible_rate(tmp_path: Path) -> None:
         made.start()
     with pytest.raises(InputError, match="samples per second, found"):
         record(tmp_path / "x.ifm", hz=1e6)
+    with pytest.raises(InputError, match="at least 1 step, found 0"):
+        record(tmp_path / "x.ifm", ops_every=0)
 
 
 def test_something_in_the_place_is_refused(tmp_path: Path) -> None:

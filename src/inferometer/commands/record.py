@@ -44,6 +44,13 @@ _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
     help="What sees ops: an observer in C++, built once (about 40 s), or a dispatch mode, which costs more. "
     "[default: observer, where there is a C++ compiler]",
 )
+@click.option(
+    "--ops-every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="See ops in one of N steps that the program marks (inferometer.step); the others cost nothing and have times "
+    "alone.",
+)
 @click.option("--stacks/--no-stacks", default=True, show_default=True, help="Record the lines that called them.")
 @click.option(
     "--profile/--no-profile", default=None, help="Record kernels by torch.profiler; by default where there is a GPU."
@@ -70,6 +77,8 @@ def run(words: tuple[str, ...], output: str, out: Output, **options: Any) -> int
     for name in ("traces", "steps"):
         if options[name] is not None and not options["server"]:
             raise click.UsageError(f"--{name} needs --server.")
+    if options["ops_every"] is not None and (not words or not options["ops"]):
+        raise click.UsageError("--ops-every needs a COMMAND whose ops are seen.")
     if options["server"]:
         return _record_server(Path(output), out, options)
     return _record_command(words, Path(output), out, options)
@@ -89,7 +98,7 @@ def _record_command(words: tuple[str, ...], store: Path, out: Output, options: d
         launched = join(Path(options["parts"]), store, force=options["force"])
     else:
         names = ("counters", "ops", "profile", "stacks", "hz", "ops_by")
-        wanted = Options(**{name: options[name] for name in names})
+        wanted = Options(**{name: options[name] for name in names}, ops_every=options["ops_every"] or 1)
         launched = launch(words, store, wanted, seconds=options["seconds"], force=options["force"])
     if out.form == "json":
         out.write_json(SCHEMA, _plain(launched), in_one_line=True)  # the program has written to stdout before

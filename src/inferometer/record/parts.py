@@ -4,8 +4,10 @@
 """
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +29,8 @@ class Options:
     """What to record. `profile`: None for where there is a GPU. `workers`: also of processes started meanwhile.
 
     `ops_by`: the observer in C++, or a dispatch mode of PyTorch's; None: what the environment says, else the observer
-    where it can be built, which is said in the notes where it can't.
+    where it can be built, which is said in the notes where it can't. `ops_every`: see ops in one of so many marked
+    steps.
     """
 
     counters: bool = True
@@ -37,6 +40,7 @@ class Options:
     hz: float = 10
     workers: bool = True
     ops_by: OpsBy | None = None
+    ops_every: int = 1
 
 
 def make_journal(
@@ -60,12 +64,14 @@ def _make_ops(sink: "Sink", options: Options) -> Recorder:
     from inferometer.record.interception.handover import with_note
 
     asked = options.ops_by or os.environ.get(OPS_BY)
+    profiles = options.profile is not False and has_gpu(sys.modules["torch"])
+    make = partial(Interception, sink, stacks=options.stacks, every=options.ops_every, has_kernels=profiles)
     if asked == "mode":
-        return Interception(sink, stacks=options.stacks)
+        return make()
     from inferometer.record.interception.observer.build import find_observer
 
     found = find_observer()
-    made = Interception(sink, stacks=options.stacks, observer=found.module)
+    made = make(observer=found.module)
     if found.why is not None:
         why = f"Ops are seen by a dispatch mode, at a higher cost: the observer can't be built: {found.why}"
         if asked is not None:

@@ -32,12 +32,13 @@ class Plan(msgspec.Struct, frozen=True):
     stacks: bool = True
     until_ns: int | None = None
     ops_by: OpsBy | None = None
+    ops_every: int = 1
 
     @classmethod
     def of(cls, folder: str, clock: Clock, options: Options, until_ns: int | None = None) -> "Plan":
         """For what a recording with these options has its processes do."""
         wanted = (options.ops, options.profile, options.stacks)
-        return cls(folder, clock.origin_ns, clock.base_ns, *wanted, until_ns, options.ops_by)
+        return cls(folder, clock.origin_ns, clock.base_ns, *wanted, until_ns, options.ops_by, options.ops_every)
 
     @property
     def clock(self) -> Clock:

@@ -21,6 +21,7 @@ def record(
     workers: bool = True,
     force: bool = False,
     ops_by: OpsBy | None = None,
+    ops_every: int = 1,
 ) -> Recording:
     """A recording of this process into the store `path`: `with` it, or call its `start` and `stop`.
 
@@ -35,15 +36,19 @@ def record(
         force: Replace a store at `path`.
         ops_by: What sees ops: a dispatch `mode`, or the `observer` in C++, built once (some 40 s, said on stderr) and
             cheaper. None: `INFEROMETER_OPS_BY`, else the observer, where it can be built.
+        ops_every: See ops in one of so many marked steps, from the first on; of the others there are the times alone.
 
     Raises:
-        InputError: Something is at `path`, or `hz` makes no sense.
+        InputError: Something is at `path`, or `hz` or `ops_every` makes no sense.
     """
     from inferometer.errors import InputError
 
     if not 0.1 <= hz <= 100:
         raise InputError(f"hz: expected 0.1 to 100 samples per second, found {hz}")
-    return Recording(Path(path), Options(counters, ops, profile, stacks, hz, workers, ops_by), force=force)
+    if ops_every < 1:
+        raise InputError(f"ops_every: expected at least 1 step, found {ops_every}")
+    options = Options(counters, ops, profile, stacks, hz, workers, ops_by, ops_every)
+    return Recording(Path(path), options, force=force)
 
 
 def step(phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:

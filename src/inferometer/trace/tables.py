@@ -423,7 +423,7 @@ STEPS = Table(
         Column("decode_tokens", _I64, "Tokens generated.", _NOT_RECORDED),
         Column("context_len", _I64, "Tokens in the KV cache before it.", _NOT_RECORDED),
         Column("anchor", _TEXT, "The mark or kernel that delimits steps.", _NOT_RECORDED),
-        Column("source", _TEXT, "`recorded` or `found`."),
+        Column("source", _TEXT, "`recorded` or `found`; `unobserved`: recorded, with its times alone."),
     ],
     time="start_ns",
 )

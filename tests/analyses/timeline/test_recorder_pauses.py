@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 from tests.record.sinks import MemorySink
 from tests.traces import trace_of
 
+from inferometer.analyses.compare.activity.launch_activity import activity_of_launches
 from inferometer.analyses.compare.activity.step_marks import STEPS, Marks, find_recorded_marks, leave_out_cut
 from inferometer.analyses.timeline.gaps import CAUSES
 from inferometer.analyses.timeline.recorder_pauses import (
     GAP,
     PAUSE,
     SCHEMA,
+    UNOBSERVED,
     meet_pauses,
     part_pauses,
     recorder_pauses,
@@ -52,10 +54,24 @@ def test_idle_time_of_a_cut_is_the_recorder_s_and_the_rest_stays() -> None:
     assert dict(causes.select("cause", "idle_ns").iter_rows()) == {"host_late": 230, "recorder": 40}
 
 
+def test_steps_that_were_left_out_are_the_recorder_s_time() -> None:
+    trace = recorded([(UNOBSERVED, 1, 30, 40)])
+    causes = find_timeline(trace).causes
+    assert dict(causes.select("cause", "idle_ns").iter_rows()) == {"host_late": 230, "recorder": 40}
+
+
+def test_the_step_after_one_that_was_left_out_isn_t_as_long_as_both() -> None:
+    """Launches begin every 100 ns and last 10: the gap before the third is only what was seen of it."""
+    trace = recorded([(UNOBSERVED, 1, 94, 100)])
+    without, seen = (activity_of_launches(each).cycles for each in (recorded([]), trace))
+    assert without["idle_ns"].to_list() == [6, 90, 90, 90]
+    assert seen["idle_ns"].to_list() == [6, 90, 6, 90]
+
+
 def test_a_step_behind_a_cut_is_left_out_unless_all_are() -> None:
     marks = find_recorded_marks(recorded([(GAP, 1, 30, 40)]))
     assert marks.steps["left_out"].to_list() == [False, True, False, False]
-    assert marks.notes == ("The recording was cut in 1 of 4 steps, and the program stood still: left out.",)
+    assert marks.notes == ("Nothing was recorded in all or a part of 1 of 4 steps: left out.",)
     every = find_recorded_marks(recorded([(GAP, 1, -10, 400)]))
     assert (every.steps["left_out"].any(), every.notes) == (False, ())
     assert find_recorded_marks(recorded([])).notes == ()
@@ -75,7 +91,7 @@ def test_steps_that_were_found_on_a_device_are_left_out_as_those_that_are_marked
     found = leave_out_cut(Marks(steps, "attention", 0.9, looked_for=True, notes=("found",)), pauses)
     assert found.steps["left_out"].to_list() == [True, True, False, False]
     assert found.notes[0] == "found"
-    assert "cut in 1 of 4 steps" in found.notes[1]
+    assert "a part of 1 of 4 steps" in found.notes[1]
 
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20)), max_size=8)

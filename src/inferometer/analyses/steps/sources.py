@@ -17,6 +17,7 @@ from inferometer.analyses.steps.found.finding import FoundSteps, find_steps
 from inferometer.analyses.steps.found.of_runs import choose_devices
 from inferometer.analyses.steps.found.ranges import find_marks
 from inferometer.analyses.steps.printed import has_printed_steps
+from inferometer.analyses.timeline.recorder_pauses import UNOBSERVED_STEP
 from inferometer.errors import InputError, UnknownName
 from inferometer.trace.trace import Trace
 
@@ -72,7 +73,8 @@ class RunSteps:
     waited for something that is not in the file. `gap_ns` is the time of the window in which the device ran nothing.
     Where the source tells how long the GPU was busy, and not when, the window is the wall time and the gap the rest of
     it, null where the busy time is the longer one. `is_partial`, `is_warm_up`, `confidence` and `layers` are null
-    unless steps were found in the order of kernels; `start_ns` and `wall_ns` are then the device's, from the first
+    unless steps were found in the order of kernels, or the recording left steps out, which are partial then, and have
+    neither gap nor busy time; `start_ns` and `wall_ns` are then the device's, from the first
     launch of a step to the end of its last.
 
     `runs`: how many steps each run of the trace has. `rank` and `process`: whose steps they are, as the tables have it.
@@ -110,7 +112,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
     times = find_class_times(trace, own, on_device=found is not None)
     own = own.join(times.busy, on="step", how="left", maintain_order="left")
     anchors = own["anchor"].drop_nulls().unique(maintain_order=True)
-    steps = _filled(_with_tokens(_with_gaps(own)), STEPS)
+    steps = _filled(_without_unobserved(_with_tokens(_with_gaps(own))), STEPS)
     phases = steps.select("step", "phase")
     placed = times.classes.join(phases, on="step", maintain_order="left").sort("step", maintain_order=True)
     rank, process = own.select(OWNER).row(0)
@@ -229,6 +231,15 @@ def _with_gaps(steps: pl.DataFrame) -> pl.DataFrame:
         pl.when(is_of_launches).then("idle_ns").when(recorded <= wall).then(wall - recorded).alias("gap_ns"),
         pl.coalesce(recorded, "busy_ns").alias("gpu_busy_ns"),
     )
+
+
+def _without_unobserved(steps: pl.DataFrame) -> pl.DataFrame:
+    """Steps of which only the times were recorded are partial: what ran in them isn't known."""
+    if "source" not in steps.columns or not (steps["source"] == UNOBSERVED_STEP).any():
+        return steps
+    is_seen = pl.col("source").ne_missing(UNOBSERVED_STEP)
+    known = (pl.when(is_seen).then(name).alias(name) for name in ("gpu_busy_ns", "gap_ns"))
+    return steps.with_columns(*known, is_partial=~is_seen)
 
 
 def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:

@@ -1,14 +1,21 @@
-"""When a recording of ours wasn't recording: its profiler ended one window and began the next.
+"""When a recording of ours wasn't recording: its profiler ended one window and began the next, or a step was left out.
 
-The program stands still for most of that, and device work in it is not in the file: neither is the program's doing.
+The program stands still for most of the former, and device work in either is not in the file: neither is the program's
+doing.
 """
+
+from collections.abc import Sequence
 
 import polars as pl
 
 from inferometer.trace.trace import Trace
 
-GAP, PAUSE = "profiler_gap", "profiler_pause"
-"""Metrics of `counters`, ns, at the begin: how long nothing was recorded, how long the program may have stood still."""
+GAP, PAUSE, UNOBSERVED = "profiler_gap", "profiler_pause", "ops_gap"
+"""Metrics of `counters`, ns, at the begin: how long nothing was recorded, how long the program may have stood still,
+and how long no op was observed where launches are ops."""
+
+UNOBSERVED_STEP = "unobserved"
+"""Of `steps.source`: a step that was left out."""
 
 SCHEMA = {"process": pl.Int64, "from_ns": pl.Int64, "to_ns": pl.Int64}
 
@@ -18,11 +25,20 @@ def recorder_pauses(trace: Trace) -> pl.DataFrame:
 
     None of other tools' files, nor where counters weren't read.
     """
+    return _times_of(trace, (GAP, PAUSE, UNOBSERVED))
+
+
+def unobserved_times(trace: Trace) -> pl.DataFrame:
+    """The same, of steps alone that the recording left out."""
+    return _times_of(trace, (UNOBSERVED,))
+
+
+def _times_of(trace: Trace, metrics: Sequence[str]) -> pl.DataFrame:
     if trace.facts.format != "recording" or "counters" not in trace.scope:
         return pl.DataFrame(schema=SCHEMA)
     begun = pl.col("time_ns").alias("from_ns")
     found = (
-        trace.counters.filter(pl.col("metric").is_in([GAP, PAUSE]))
+        trace.counters.filter(pl.col("metric").is_in(metrics))
         .select("process", begun, (pl.col("time_ns") + pl.col("value").cast(pl.Int64)).alias("to_ns"))
         .collect()
         .sort("process", "from_ns")

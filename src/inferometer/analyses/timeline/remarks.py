@@ -25,7 +25,7 @@ _WHY = {
     "graph": "the device was between the nodes of graph replays",
     "submit": "the device was between the kernels of submits",
     "unknown": "the call for the next work isn't in the file",
-    "recorder": "the recording was cut, and the program stood still meanwhile: that is the recorder's doing",
+    "recorder": "nothing was recorded: that is the recorder's doing",
 }
 
 

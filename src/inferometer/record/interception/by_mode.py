@@ -30,11 +30,16 @@ class ByMode:
         """Between `start` and `stop`."""
         return self._recording.is_active
 
+    @property
+    def is_seeing(self) -> bool:
+        """As `Way.is_seeing`."""
+        return self._recording.is_seeing
+
     def start(self) -> None:
         """On this thread, and on those that begin from now on. Raises `ImportError` without PyTorch."""
         recording = self._recording
         recording.mode = Mode(recording)
-        recording.is_active = True
+        recording.is_active = recording.is_seeing = True
         self._stopping.clear()
         self.begin_thread()
         threads.watch(self)
@@ -45,7 +50,7 @@ class ByMode:
     def stop(self) -> None:
         """As `Way.stop`."""
         recording = self._recording
-        recording.is_active = False
+        recording.is_active = recording.is_seeing = False
         self._stopping.set()
         self._detach()
         recording.mode.pop()
@@ -68,7 +73,7 @@ class ByMode:
 
     def abandon(self) -> None:
         """As `Way.abandon`."""
-        self._recording.is_active = False
+        self._recording.is_active = self._recording.is_seeing = False
         self._detach()
         self._recording.mode.pop()
         self._recording.forget()
@@ -76,6 +81,14 @@ class ByMode:
     def cut(self) -> None:
         """As `Way.cut`."""
         self._recording.cut()
+
+    def pause(self) -> None:
+        """As `Way.pause`; the mode stays on the stacks of threads, and does nothing."""
+        self._recording.is_seeing = False
+
+    def resume(self) -> None:
+        """As `Way.resume`."""
+        self._recording.is_seeing = self._recording.is_active
 
     def end_region(self, signature: Signature, start_ns: int, *, is_on_cpu: bool) -> None:
         """As `Way.end_region`."""

@@ -49,7 +49,7 @@ class ByObserver:
         self._cpu_launches = cpu_launches
         self._rows = Handover(sink, _OWN_COST)
         self._lock = threading.RLock()
-        self.is_active = False
+        self.is_active = self.is_seeing = False
         self._forget()
 
     def start(self) -> None:
@@ -57,13 +57,13 @@ class ByObserver:
         self._forget()
         leave_alone((stacks, ByObserver))  # the observer calls them, also between two regions of torch.compile
         self._observer.start(stacks.learn, self._stacks, MOST_ROWS)
-        self.is_active = True
+        self.is_active = self.is_seeing = True
         if self._with_modules:
             self._watch_modules()
 
     def stop(self) -> None:
         """As `Way.stop`."""
-        self.is_active = False
+        self.is_active = self.is_seeing = False
         self._observer.unwatch()
         self._observer.stop()
         self.flush()
@@ -88,7 +88,7 @@ class ByObserver:
 
     def abandon(self) -> None:
         """As `Way.abandon`; in a forked child the observer has forgotten the parent by itself."""
-        self.is_active = False
+        self.is_active = self.is_seeing = False
         self._observer.unwatch()
         self._observer.stop()
         self._lock = threading.RLock()
@@ -98,6 +98,16 @@ class ByObserver:
     def cut(self) -> None:
         """As `Way.cut`."""
         self._observer.cut()
+
+    def pause(self) -> None:
+        """As `Way.pause`."""
+        self.is_seeing = False
+        self._observer.pause()
+
+    def resume(self) -> None:
+        """As `Way.resume`."""
+        self._observer.resume()
+        self.is_seeing = self.is_active
 
     def end_region(self, signature: Signature, start_ns: int, *, is_on_cpu: bool) -> None:
         """As `Way.end_region`."""

@@ -39,7 +39,7 @@ def install() -> None:
 
     @wraps(original)
     def call(region: Any, inputs: Any) -> Any:
-        active = [each for each in _recordings if each.is_active]
+        active = [each for each in _recordings if each.is_seeing]
         if not active:
             return original(region, inputs)
         is_on_cpu = all(getattr(each, "is_cpu", True) for each in inputs)  # the region empties the list

@@ -102,7 +102,7 @@ def _handler(of: Recording) -> Callable[..., Any]:
     getframe = sys._getframe
 
     def handle(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not of.is_active:
+        if not of.is_seeing:
             return func(*args, **(kwargs or _NO_NAMES))
         try:
             lane: ThreadRows = local.lane

@@ -13,6 +13,7 @@ import msgspec
 from inferometer.record.interception import compiled
 from inferometer.record.interception.by_mode import ByMode
 from inferometer.record.interception.by_observer import ByObserver
+from inferometer.record.interception.every_nth import EveryNth
 from inferometer.record.interception.handover import with_note
 from inferometer.record.interception.recording import FLUSH_NS
 from inferometer.record.interception.steps import Marks, begin_marks, drop_marks, end_marks
@@ -33,6 +34,8 @@ class Interception:
         modules: Record module calls.
         cpu_launches: Ops that compute on the CPU are launches, too.
         observer: The observer's module (`observer.build.find_observer`); None: a dispatch mode sees the ops.
+        every: See ops in one of so many marked steps, and outside of steps.
+        has_kernels: A profiler records launches, also where ops aren't seen.
     """
 
     def __init__(
@@ -43,13 +46,17 @@ class Interception:
         modules: bool = True,
         cpu_launches: bool = True,
         observer: Any = None,
+        every: int = 1,
+        has_kernels: bool = False,
     ) -> None:
         self.remark: str | None = None  # for the user, by who made it
         self._sink = sink
         self._known = {"shapes": True, "stacks": stacks, "modules": modules}
         wanted = {"stacks": stacks, "modules": modules, "cpu_launches": cpu_launches}
         self._way: Way = ByMode(sink, **wanted) if observer is None else ByObserver(sink, observer, **wanted)
-        self._marks = Marks(sink, self._way.cut)
+        is_gap = cpu_launches and not has_kernels
+        nth = EveryNth(sink, self._way, every, is_gap=is_gap) if every > 1 else None
+        self._marks = Marks(sink, self._way.cut, nth)
         self._stopping = threading.Event()
         self._timer: threading.Thread | None = None
 

@@ -59,7 +59,7 @@ def hooks_of_mode(recording: "Recording") -> tuple[Any, Any]:
     lane_here, with_stacks, mode = recording.lane, recording.stacks, recording.mode
 
     def before(module: Any, args: Any) -> None:
-        if is_compiling() or not recording.is_active:
+        if is_compiling() or not recording.is_seeing:
             return
         lane = lane_here()
         frame = getframe(1)

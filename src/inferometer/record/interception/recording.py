@@ -32,6 +32,7 @@ class Recording:
         self.stacks = stacks
         self.cpu_launches = cpu_launches
         self.is_active = False
+        self.is_seeing = False  # not between `pause` and `resume`
         self.local = threading.local()
         self._lanes: list[ThreadRows] = []
         self._lock = threading.RLock()

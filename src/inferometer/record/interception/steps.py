@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NamedTuple
 
+from inferometer.analyses.timeline.recorder_pauses import UNOBSERVED_STEP
+from inferometer.record.interception.every_nth import EveryNth
 from inferometer.record.sink import Sink
 from inferometer.trace.builder import Values
 
@@ -32,6 +34,7 @@ class _Row(NamedTuple):
     phase: str | None
     span: str
     thread: int
+    source: str
     start_ns: int
     end_ns: int
     batch: int | None
@@ -48,13 +51,33 @@ def _nothing() -> None:
 class Marks:
     """The steps of one recording. `waiting`: those not yet handed over.
 
-    `cut`: ends ranges that would cross a step's begin or end on this thread.
+    `cut`: ends ranges that would cross a step's begin or end on this thread. `nth`: leaves steps out,
+    where it is given.
     """
 
     sink: Sink
     cut: Callable[[], None] = _nothing
+    nth: EveryNth | None = None
     waiting: list[_Row] = field(default_factory=list)
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def begin(self) -> int:
+        """A step begins on this thread; its number."""
+        number = next(self.numbers)
+        self.cut()
+        if self.nth is not None:
+            self.nth.begin(number)
+        return number
+
+    def end(self, number: int) -> None:
+        """It is over."""
+        self.cut()
+        if self.nth is not None:
+            self.nth.end(number)
+
+    def source_of(self, number: int) -> str:
+        """What `steps.source` says of a step."""
+        return "recorded" if self.nth is None or self.nth.is_observed(number) else UNOBSERVED_STEP
 
     def flush(self) -> None:
         """Hand over the steps that are over."""
@@ -68,8 +91,10 @@ class Marks:
             "start_ns": [row.start_ns - origin_ns for row in rows],
             "dur_ns": [r.end_ns - r.start_ns for r in rows],
         }
-        known: dict[str, Values] = {name: [getattr(row, name) for row in rows] for name in ("step", "phase", *_TOLD)}
-        self.sink.add("steps", n, {**known, "process": process, **times, "anchor": _ANCHOR, "source": "recorded"})
+        known: dict[str, Values] = {
+            name: [getattr(row, name) for row in rows] for name in ("step", "phase", *_TOLD, "source")
+        }
+        self.sink.add("steps", n, {**known, "process": process, **times, "anchor": _ANCHOR})
         where: dict[str, Values] = {"process": process, "thread": [row.thread for row in rows]}
         self.sink.add("spans", n, {"span": [row.span for row in rows], "domain": "steps", **where, **times})
 
@@ -81,10 +106,8 @@ class MarkedStep:
         self._phase = phase
         self._facts = facts
         self._thread = threading.get_native_id()
-        self._numbers = [(each, next(each.numbers)) for each in marks]
+        self._numbers = [(each, each.begin()) for each in marks]
         self.is_block = False
-        for each in marks:
-            each.cut()
         self._start_ns = _clock()
 
     def __enter__(self) -> "MarkedStep":
@@ -96,15 +119,15 @@ class MarkedStep:
 
     def end(self, only: Marks | None = None) -> None:
         """The step is over; for one recording alone where `only` is given."""
-        for marks, _ in self._numbers:
-            marks.cut()
+        ending = [each for each in self._numbers if only is None or each[0] is only]
+        for marks, number in ending:
+            marks.end(number)
         end_ns = _clock()
         known = _known_values(self._phase, self._facts)
-        for marks, number in self._numbers:
-            if only is None or marks is only:
-                name = _name(number, self._phase, self._facts, known)
-                row = _Row(number, self._phase, name, self._thread, self._start_ns, end_ns, *(known[k] for k in _TOLD))
-                marks.waiting.append(row)
+        for marks, number in ending:
+            name = _name(number, self._phase, self._facts, known)
+            where = (number, self._phase, name, self._thread, marks.source_of(number))
+            marks.waiting.append(_Row(*where, self._start_ns, end_ns, *(known[k] for k in _TOLD)))
         self._numbers = [] if only is None else [each for each in self._numbers if each[0] is not only]
 
 

@@ -10,7 +10,11 @@ class Way(Protocol):
 
     @property
     def is_active(self) -> bool:
-        """Whether ops are seen."""
+        """Between `start` and `stop`."""
+
+    @property
+    def is_seeing(self) -> bool:
+        """Whether ops are seen: not while paused."""
 
     def start(self) -> None:
         """Begin; raises when it can't."""
@@ -29,6 +33,12 @@ class Way(Protocol):
 
     def cut(self) -> None:
         """A step begins or ends on this thread: functions around it get a range on either side."""
+
+    def pause(self) -> None:
+        """See nothing that begins, on any thread, until `resume`."""
+
+    def resume(self) -> None:
+        """See it again."""
 
     def end_region(self, signature: Signature, start_ns: int, *, is_on_cpu: bool) -> None:
         """What ran on this thread from `start_ns` on, which is no op: device work where no op ran in it, on a CPU."""

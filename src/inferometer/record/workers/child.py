@@ -19,7 +19,14 @@ def begin(*, ops: bool = True) -> Recording | None:
     if plan is None or any(recording.parts == Path(plan.folder) for recording in RUNNING):
         return None
     profile = plan.profile if ops else False
-    options = Options(counters=False, ops=plan.ops and ops, profile=profile, stacks=plan.stacks, ops_by=plan.ops_by)
+    options = Options(
+        counters=False,
+        ops=plan.ops and ops,
+        profile=profile,
+        stacks=plan.stacks,
+        ops_by=plan.ops_by,
+        ops_every=plan.ops_every,
+    )
     folder = Path(plan.folder)
     recording = Recording(new_part(folder), options, clock=plan.clock, parts=folder)
     if plan.until_ns is not None and plan.clock.now() >= plan.until_ns:

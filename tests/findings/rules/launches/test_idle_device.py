@@ -231,6 +231,16 @@ def test_work_below_one_op_is_one_place_whatever_the_op_calls() -> None:
     assert "The work that ended the gaps is launched by aten::index_put_ (4.500 ms)." in finding.evidence
 
 
+def test_steps_that_the_recording_was_asked_to_leave_out_are_no_fault() -> None:
+    rows = [launched(1000 * i, 1000 * i + 5, 500, device="cpu") for i in range(10)]
+    left_out = {"metric": "ops_gap", "process": 1, "value": 480_000.0, "unit": "ns"}
+    cuts = [{**left_out, "time_ns": (1000 * i + 510) * 1000} for i in range(9)]
+    trace = trace_with(rows, frames=FRAMES, counters=cuts, facts={"format": "recording"})
+    recorder = next(each for each in findings(trace, RULE) if each.parts == ("idle.recorder",))
+    assert recorder.severity == "low"
+    assert recorder.title == "cpu wasn't observed for 45.5 % of the time: that is the recorder's doing"
+
+
 def test_a_recording_that_was_cut_is_told_as_the_recorder_s_doing_and_not_the_host_s() -> None:
     cut = {"metric": "profiler_gap", "process": 1, "value": 380_000.0, "unit": "ns"}
     cuts = [{**cut, "time_ns": (1000 * i + 600) * 1000} for i in range(1, 9)]

@@ -33,6 +33,7 @@ from inferometer.analyses.compare.activity.step_marks import Marks, find_marks
 from inferometer.analyses.compare.activity.step_places import step_at, steps_of_lane
 from inferometer.analyses.comparison_limits import BLOCKS, IN_ORDER
 from inferometer.analyses.correlation import FOUND_IDLE_NS, when_asked
+from inferometer.analyses.timeline.recorder_pauses import unobserved_times
 from inferometer.trace.trace import Trace
 
 _STRETCHES = 8
@@ -107,7 +108,9 @@ def read_launches(trace: Trace, marks: Marks) -> LaunchedRun:
         pl.Series("cls", [class_of(name, kind) for name, kind in names.iter_rows()], dtype=pl.String),
     )
     placed, left_out = _in_steps(launches, lanes, marks.steps)
-    return LaunchedRun(marks, _with_gaps(placed), lanes, classes, left_out)
+    return LaunchedRun(
+        marks, _with_gaps(_with_seen_from(placed, lanes, unobserved_times(trace))), lanes, classes, left_out
+    )
 
 
 def _notes(launches: int, outside: int, bystanders: int) -> list[str]:
@@ -156,12 +159,22 @@ def _in_steps(launches: pl.DataFrame, lanes: pl.DataFrame, steps: pl.DataFrame) 
     return pl.concat([launches, pl.concat(found)], how="horizontal"), pl.concat(left_out)
 
 
+def _with_seen_from(launches: pl.DataFrame, lanes: pl.DataFrame, unobserved: pl.DataFrame) -> pl.DataFrame:
+    """With `seen_from_ns`: when the last time ended before each launch in which none of its process was seen."""
+    if unobserved.is_empty():
+        return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("seen_from_ns"))
+    ends = unobserved.select("process", pl.col("to_ns").alias("seen_from_ns")).sort("seen_from_ns")
+    whose = launches.with_row_index("row").join(lanes.select("lane", "process"), on="lane").sort("start_ns")
+    met = whose.join_asof(ends, left_on="start_ns", right_on="seen_from_ns", by="process", check_sortedness=False)
+    return met.sort("row").drop("row", "process")
+
+
 def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:
     """With `gap_ns` in front of each launch and its `overlap_ns` with work begun before, of one lane."""
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
     fresh = (end - pl.max_horizontal(start, pl.col("open_until"))).clip(lower_bound=0)
     found_idle = pl.when(start - pl.col("asked_ns") <= FOUND_IDLE_NS).then("step_start_ns")
-    before = pl.coalesce(end.cum_max().shift(1).over("lane"), found_idle)
+    before = pl.max_horizontal(pl.coalesce(end.cum_max().shift(1).over("lane"), found_idle), "seen_from_ns")
     return launches.with_columns(before.alias("open_until")).with_columns(
         (start - pl.col("open_until")).clip(lower_bound=0).fill_null(0).alias("gap_ns"),
         (pl.col("dur_ns") - fresh).alias("overlap_ns"),

@@ -108,7 +108,7 @@ def leave_out_cut(marks: Marks, pauses: pl.DataFrame) -> Marks:
     cut, held = int(is_cut.sum()), int((~marks.steps["left_out"]).sum())
     if cut in (0, held):
         return marks
-    note = f"The recording was cut in {cut:,} of {marks.steps.height:,} steps, and the program stood still: left out."
+    note = f"Nothing was recorded in all or a part of {cut:,} of {marks.steps.height:,} steps: left out."
     steps = marks.steps.with_columns(left_out=marks.steps["left_out"] | is_cut)
     return replace(marks, steps=steps, notes=(*marks.notes, note))
 

@@ -98,9 +98,10 @@ def _finding(evidence: Evidence, launches: LaunchEvidence, kinds: tuple[IdleKind
     worst, *others = idle
     gaps = _gaps(launches, worst.place, kinds)
     words = _describe(evidence, launches, kinds, worst, gaps)
+    is_asked_for = evidence.is_on_cpu and kinds == ("recorder",)  # no fault of the program's, whatever its share
     return Finding(
         rule=RULE.name,
-        severity=worst.severity,
+        severity="low" if is_asked_for else worst.severity,
         title=f"{worst.place.name} {words.title.format(share=format_share(worst.share))}",
         evidence=(*words.evidence, *_others(others)),
         size_ns=worst.idle_ns,
@@ -116,7 +117,7 @@ def _describe(
 ) -> Words:
     kind = kinds[0] if len(kinds) == 1 else None
     if evidence.is_on_cpu:
-        return _on_cpu(launches, worst, gaps)
+        return _unseen_on_cpu(worst, gaps) if kind == "recorder" else _on_cpu(launches, worst, gaps)
     if kind == "host":
         return describe_host(evidence, launches, worst.place, gaps)
     if kind == "queued" and are_pauses(gaps):
@@ -160,6 +161,15 @@ def _of_recorder(worst: _Idle, gaps: pl.DataFrame) -> Words:
         "stands still for {share} of its time while the recording is cut: that is the recorder's doing",
         (size,),
         "Leave it out where you add up times; compare leaves out steps with it. A shorter recording has less of it.",
+    )
+
+
+def _unseen_on_cpu(worst: _Idle, gaps: pl.DataFrame) -> Words:
+    why = "the recording left steps out, or ended a window of its profile"
+    return Words(
+        "wasn't observed for {share} of the time: that is the recorder's doing",
+        (f"No op was observed in {describe_size(worst.place, gaps)}: {why}. What ran there isn't in the file.",),
+        "Leave it out where you add up times, or record every step: without --ops-every.",
     )
 
 

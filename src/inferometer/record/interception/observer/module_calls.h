@@ -72,7 +72,7 @@ inline bool is_compiling() {
 
 // The number of this call on its thread; 0 where it isn't recorded, -1 after an error.
 inline int64_t enter(PyObject* module) {
-  if (observations::lane_here() == nullptr || is_compiling()) {
+  if (observations::lane_here() == nullptr || observations::now->is_paused || is_compiling()) {
     return 0;
   }
   const std::shared_ptr<Lane> lane = observations::held.lane; // Python is asked below: another recording may begin

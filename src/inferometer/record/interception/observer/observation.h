@@ -15,6 +15,7 @@ using lanes::Lane;
 struct Observation {
   std::atomic<uint64_t> number{0};
   uint64_t last_number = 0;
+  std::atomic<bool> is_paused{false}; // nothing new is seen, what is open ends as ever
   std::atomic<bool> is_wanted{false}; // rows, soon: a buffer is half full
   std::mutex lock; // of what follows
   std::condition_variable wanted;

@@ -37,6 +37,7 @@ PyObject* start(PyObject*, PyObject* arguments) {
   observation->has_frames = has_frames;
   observation->most_rows = static_cast<size_t>(most_rows);
   observation->is_wanted = false;
+  observation->is_paused = false;
   if (observation->handle == at::INVALID_CALLBACK_HANDLE) {
     observation->handle = at::addGlobalCallback(at::RecordFunctionCallback(op_calls::begin, op_calls::end)
                                                     .needsInputs(true)
@@ -68,6 +69,25 @@ PyObject* stop(PyObject*, PyObject*) {
     }
   }
   Py_RETURN_NONE;
+}
+
+// Between the two PyTorch calls nobody, so a step costs what it does without a recording.
+PyObject* set_paused(bool is_paused) {
+  auto* observation = observations::now;
+  const std::lock_guard lock(observation->lock);
+  if (observation->number != 0 && observation->is_paused != is_paused) {
+    observation->is_paused = is_paused;
+    (is_paused ? at::disableCallback : at::reenableCallback)(observation->handle);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* pause(PyObject*, PyObject*) {
+  return set_paused(true);
+}
+
+PyObject* resume(PyObject*, PyObject*) {
+  return set_paused(false);
 }
 
 // Until rows should be taken, at the end, or after so many seconds.
@@ -132,6 +152,8 @@ void forget_parent() {
 PyMethodDef methods[] = {
     {"start", start, METH_VARARGS, "start(learn, has_frames, most_rows): observe from now on"},
     {"stop", stop, METH_NOARGS, "End it; what waits can still be taken"},
+    {"pause", pause, METH_NOARGS, "See no ops and modules that begin, on any thread"},
+    {"resume", resume, METH_NOARGS, "See them again"},
     {"wait", wait, METH_O, "wait(seconds): until rows should be taken"},
     {"take", taken::take, METH_NOARGS, "The rows that wait"},
     {"watch", module_calls::watch, METH_VARARGS, "watch(call_impl, compiler, text_of): see calls of modules"},
