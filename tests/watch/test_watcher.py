@@ -1,8 +1,11 @@
 """Alarms and recoveries of steps whose slow times are known."""
 
+import json
+
 import pytest
 from tests.watch.streams import RECORDED, changes_of, joined, made, one_after_another
 
+from inferometer.formats.opening import open_trace
 from inferometer.watch.normal import FEWEST, LATE
 from inferometer.watch.recorded import steps_of
 from inferometer.watch.steps import WatchedStep
@@ -119,6 +122,18 @@ def test_a_recorded_fault_is_noticed_within_thirty_steps_with_its_cause(fault: s
     assert found.recovered is not None
     assert found.why is not None
     assert (found.why.verdict, found.why.metric) == ("cause named", metric)
+
+
+def test_a_fault_that_came_and_went_is_found_each_time_and_seen_to_end() -> None:
+    folder = RECORDED / "on_and_off"
+    slow_ns = json.loads((folder / "truth.json").read_text())["slow_ns"]
+    changes = changes_of(steps_of(open_trace(str(folder / "run.ifm"))))
+    assert [change.kind for change in changes] == [Kind.ALARM, Kind.RECOVERED] * len(slow_ns)
+    for (begin_ns, end_ns), alarm, recovered in zip(slow_ns, changes[::2], changes[1::2], strict=True):
+        assert alarm.first_ns < begin_ns < alarm.last_ns + 5e8
+        assert abs(alarm.since_ns - begin_ns) < 5e8
+        assert alarm.steps <= 30
+        assert abs(recovered.since_ns - end_ns) < 5e8
 
 
 def test_a_recording_without_a_fault_has_no_alarm() -> None:

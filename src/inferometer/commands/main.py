@@ -82,7 +82,7 @@ def _commands() -> dict[str, click.Command]:
 
 
 def _own_command(name: str) -> click.Command | None:
-    """The command of the file that is called like it: importing all takes a tenth of a short command."""
+    """The command of the file that is called like it: importing all of them takes time that a short command feels."""
     try:
         command = find("inferometer.commands", "run", name.replace("-", "_"))
     except (UnknownName, AttributeError):  # no file, or none with a command
