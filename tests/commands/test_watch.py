@@ -27,8 +27,8 @@ def test_a_recording_is_played_through(contended: Path) -> None:
     steps = sorted(json.loads(run_watch(contended, "--no-why", "--json")[1])["slowdowns"][0]["since_interval_ns"])
     assert slow["since_interval_ns"] == steps
     assert slow["why"]["metric"] == "others_cpu_usage"
-    assert "Slow since 3.99" in err
-    assert found["remarks"][0] in err
+    assert found["remarks"][0].startswith("Slow since 3.99")
+    assert err == ""
 
 
 def test_the_ratio_is_that_of_the_sums(contended: Path) -> None:

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -70,13 +70,14 @@ def run(
     from inferometer.watch.session import Session, is_growing
     from inferometer.watch.watcher import Watcher
 
-    session = Session(Watcher(least=min_slowdown / _PERCENT, false_alarm_ns=false_alarm), _say(lambda: session))
     asks = source.path.startswith(("http://", "https://"))
     follows = not asks and is_growing(Path(source.path))
     if length is not None and not follows and not asks:
         raise click.UsageError("--for goes with an engine, or a recording that is still being written.")
     if output is not None and not asks:
         raise click.UsageError("-o goes with an engine: a recording is there already.")
+    watcher = Watcher(least=min_slowdown / _PERCENT, false_alarm_ns=false_alarm)
+    session = Session(watcher, _say if asks or follows else None)
     until = _until(length)
     if asks:
         found = _ask(session, source.path, output, until, why=why)
@@ -154,12 +155,8 @@ def _follow(session: "Session", source: TraceArgument, until: Callable[[], bool]
     return session.result(trace.facts.source, trace.losses)
 
 
-def _say(session: "Callable[[], Session]") -> "Callable[[Slowdown, Change], Any]":
-    """Writes each change to stderr as it is noticed."""
+def _say(slowdown: "Slowdown", change: "Change", first_ns: int) -> None:
+    """Writes a change to stderr as it is noticed."""
+    from inferometer.reports.views.watched import sentence_of
 
-    def say(slowdown: "Slowdown", change: "Change") -> None:
-        from inferometer.reports.views.watched import sentence_of
-
-        click.echo(sentence_of(slowdown, change, session().account.first_ns or 0), err=True)
-
-    return say
+    click.echo(sentence_of(slowdown, change, first_ns), err=True)

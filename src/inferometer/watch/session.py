@@ -14,7 +14,7 @@ from inferometer.watch.watched import Account, Slowdown, Watched
 from inferometer.watch.watcher import Change, Watcher
 from inferometer.watch.why import find_why
 
-OnChange = Callable[[Slowdown, Change], None]
+OnChange = Callable[[Slowdown, Change, int], None]
 
 
 class Session:
@@ -22,10 +22,10 @@ class Session:
 
     Args:
         watcher: Judges them.
-        on_change: Called with each change, and the slowdown that it belongs to.
+        on_change: Called with each change, the slowdown that it belongs to, and the start of the first step, ns.
     """
 
-    def __init__(self, watcher: Watcher, on_change: OnChange) -> None:
+    def __init__(self, watcher: Watcher, on_change: OnChange | None = None) -> None:
         self._watcher, self._on_change = watcher, on_change
         self._account = Account()
 
@@ -39,8 +39,8 @@ class Session:
         for step in steps:
             judged, change = self._watcher.add(step)
             slowdown = self._account.add(judged, change)
-            if slowdown is not None and change is not None:
-                self._on_change(slowdown, change)
+            if self._on_change and slowdown is not None and change is not None:
+                self._on_change(slowdown, change, self._account.first_ns or 0)
 
     def explain(self, trace: Trace) -> None:
         """Find the cause of each slowdown, in a trace that holds it and the time before it."""
