@@ -92,11 +92,12 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def is_cast_or_copy(name: str, known: KernelName) -> bool:
-    """Whether a kernel only changes type or layout."""
+    """Whether a kernel only changes type or layout: a fusion's name says what it ends with, no more."""
     words = known.short_name.lower()
     if known.family == "memory":
         return "dtod" in words or "device to device" in words or "copybuffer" in name.lower()
-    is_copy = known.family == "copy" and known.library != "inductor" and any(word in words for word in _WORDS)
+    is_fusion = known.library == "inductor" or known.evidence.rule == "XLA fusion"
+    is_copy = known.family == "copy" and not is_fusion and any(word in words for word in _WORDS)
     return is_copy and not any(word in words for word in _NOT_WORDS)
 
 

@@ -140,13 +140,19 @@ def _on_cpu(launches: LaunchEvidence, worst: _Idle, gaps: pl.DataFrame) -> Words
     )
 
 
+_BY_OTHERS = "torch.profiler with ProfilerActivity.CPU, nsys with --trace=cuda"
+_RECORDS_CALLS = dict.fromkeys(
+    ("rocprof", "rocpd"), "rocprofv3 with --hip-trace, torch.profiler with ProfilerActivity.CPU"
+)
+
+
 def _unrecorded(evidence: Evidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
     if evidence.trace.calls.select(pl.len()).collect().item():
         why = "the call that queued what ended them isn't in the file"
         step = "Record the window again with a few steps before it, or leave its beginning out with --between."
     else:
         why = "the file has no calls of the host"
-        step = "Record the host's calls, too: torch.profiler with ProfilerActivity.CPU, nsys with --trace=cuda."
+        step = f"Record the host's calls, too: {_RECORDS_CALLS.get(evidence.trace.facts.format, _BY_OTHERS)}."
     return Words(
         "is idle {share} of its time, and the file doesn't tell why",
         (f"It is idle for {describe_size(worst.place, gaps)}: {why}.",),
