@@ -14,7 +14,7 @@ from inferometer.formats.ncu.report import print_report
 from inferometer.formats.ncu.totals import Durations
 from inferometer.formats.ncu.units import in_base
 from inferometer.formats.source import Source
-from inferometer.formats.text_lines import read_lines
+from inferometer.formats.text_lines import Ends, read_lines
 from inferometer.trace.facts import Device, Facts, NamedId
 
 if TYPE_CHECKING:
@@ -107,17 +107,15 @@ def _with_marks(launches: Iterable[Launch], name: str) -> Iterator[tuple[Mark, L
         )
 
 
-class _Text:
-    """Lines as they come; whether the last one had no ending, and the first few in which ncu reports an error."""
+class _Text(Ends):
+    """Lines as they come, and the first few in which ncu reports an error."""
 
     def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self.is_cut = False
+        super().__init__(lines)
         self.errors: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self.is_cut = not line.endswith("\n")
+        for line in super().__iter__():
             if line.startswith("==ERROR==") and len(self.errors) < 3:
                 self.errors.append(line.removeprefix("==ERROR==").strip())
             yield line
