@@ -74,6 +74,16 @@ def test_one_slow_rank_is_named() -> None:
     assert [change.owner for change in changes_of(steps)] == ["rank 1"]
 
 
+def test_of_many_ranks_each_needs_more_evidence() -> None:
+    def steps_to_alarm(ranks: int) -> int:
+        fast = [made(600, seed=rank, owner=f"rank {rank}") for rank in range(1, ranks)]
+        slow = [*made(400, owner="rank 0"), *made(200, ms=11.5, seed=99, owner="rank 0")]
+        (alarm,) = changes_of(step for together in zip(slow, *fast, strict=True) for step in together)
+        return alarm.steps
+
+    assert steps_to_alarm(16) > steps_to_alarm(1)
+
+
 def test_the_slow_phase_is_named() -> None:
     def mixed(ms: float, seed: int) -> list[WatchedStep]:
         prefill = [step._replace(phase="prefill") for step in made(300, ms=ms, seed=seed)]

@@ -119,7 +119,7 @@ class Watcher:
     def add(self, step: WatchedStep) -> tuple[Judged, Change | None]:
         """Judge one step more."""
         lane = self._lanes.setdefault(step.owner, _Lane(step.owner, self.least))
-        return lane.add(step, self._false_alarm_ns / len(self._lanes))
+        return lane.add(step, self._false_alarm_ns * len(self._lanes))
 
     def slow_so_far(self, owner: str | None) -> tuple[PhaseSlowdown, ...]:
         """Of the slow steps of an owner until now; empty where they aren't slow."""
