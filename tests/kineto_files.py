@@ -187,6 +187,7 @@ def _launch(each: Event, args: dict[str, Any]) -> Row:
         "shared_bytes": args.get("shared memory"),
         "bytes": args.get("bytes"),
         "occupancy": None if occupancy is None else float(occupancy) / 100,
+        **dict.fromkeys(("queue", "accum_registers", "scalar_registers", "scratch_bytes")),
     }
 
 

@@ -15,7 +15,6 @@ from inferometer.hardware.measure import nvml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "docs/guide/faq.md").read_text("utf-8").split())
-REFUSED = ["traces/rocprof/mi350_600_dispatches.json.gz"]
 
 
 def test_a_recording_of_the_host_alone_has_no_kernels_and_says_what_to_record(
@@ -75,12 +74,10 @@ def test_a_trace_of_rocm_has_launches_calls_of_hip_and_decoded_names(shared_data
     assert families.filter(pl.col("kernel") == "gemm")["total_ns"].item() > 0
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_files_of_rocprofv3_are_refused(name: str, shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run("summary", shared_data / name, capsys=capsys)
-    assert code == 3
-    assert "expected one of the known formats" in err
-    assert "expected one of the known formats" in PAGE
+def test_files_of_rocprofv3_are_read(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("kernels", shared_data / "traces/rocprof/mi350_600_dispatches.json.gz", "--json", capsys=capsys)
+    assert (code, sum(row["total_ns"] for row in json.loads(out)["rows"])) == (0, 98_428_776)
+    assert "rocprofv3's own files are read" in PAGE
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_and_the_limit_is_named(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ WORDS = {  # of each command that takes a trace: the words after its name; `{0}`
 }
 OTHERS = {  # take no trace, or many
     *("ab", "bench", "chat", "completion", "fleet", "formats", "leaderboard", "mcp", "mine", "names", "operators"),
-    *("record", "rules", "serve"),
+    *("counters", "memory", "record", "rules", "serve"),
 }
 
 

@@ -135,7 +135,7 @@ def test_a_recorded_fault_is_noticed_within_thirty_steps_with_its_cause(fault: s
 
 
 def test_a_fault_that_came_and_went_is_found_each_time_and_seen_to_end() -> None:
-    folder = RECORDED / "on_and_off"
+    folder = RECORDED.parent / "on_and_off"
     slow_ns = json.loads((folder / "truth.json").read_text())["slow_ns"]
     changes = changes_of(steps_of(open_trace(str(folder / "run.ifm"))))
     assert [change.kind for change in changes] == [Kind.ALARM, Kind.RECOVERED] * len(slow_ns)

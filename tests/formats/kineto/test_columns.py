@@ -48,6 +48,7 @@ def test_a_kernel(read: Read) -> None:
         "shared_bytes": 1024,
         "bytes": None,
         "occupancy": 0.31,
+        **dict.fromkeys(("queue", "accum_registers", "scalar_registers", "scratch_bytes")),
     }
 
 

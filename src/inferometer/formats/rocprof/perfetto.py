@@ -4,6 +4,9 @@ Source: Perfetto's `trace.proto` and `trace_packet.proto`: a file is a row of pa
 begins with the same byte, but its planes begin with an id (field 1) or a name (field 2).
 """
 
+import re
+
+_CONTROL = re.compile(rb"[\x00-\x08]")  # none is in text
 _PACKET = 0x0A  # field 1 of a Trace, with a length
 _FIRST = frozenset({*range(3, 128)})  # fields of a TracePacket; 1 and 2 are also those of a plane
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -11,8 +14,8 @@ _MOST_BYTES = 5  # of a length
 
 
 def is_perfetto(head: bytes) -> bool:
-    """Whether a file begins with a packet of a Perfetto trace."""
-    if head[:1] != bytes([_PACKET]):
+    """Whether a file begins with a packet of a Perfetto trace. Text may begin with the same byte, a line feed."""
+    if head[:1] != bytes([_PACKET]) or not _CONTROL.search(head):
         return False
     length, at = _varint(head, 1)
     if length is None or length < 2:
