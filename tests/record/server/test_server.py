@@ -454,7 +454,7 @@ def test_vllm_takes_no_number_of_steps(tmp_path: Path, record: Record) -> None:
     ],
 )
 def test_what_is_no_address_of_a_server(url: str) -> None:
-    with pytest.raises(InputError, match="--server"):
+    with pytest.raises(InputError, match="the server: expected http://HOST:PORT"):
         Http(url)
 
 

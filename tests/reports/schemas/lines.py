@@ -105,7 +105,12 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "traced_devices": ("hardware --of {decode}", "hardware --of {log}"),
     "tree": ("tree {decode}", "tree {log}"),
     "tree_comparison": ("tree {h200}/pcie_traffic.ifm --base {h200}/normal.ifm", "tree {decode} --base {decode}"),
-    "watch": ("watch {recordings}/none/normal.ifm", "watch {h200}/normal.ifm --min-slowdown 1 --no-why", "watch {log}"),
+    "watch": (
+        "watch {recordings}/none/normal.ifm",
+        "watch {h200}/normal.ifm --min-slowdown 1 --no-why",
+        "watch {log}",
+        "watch {recordings}/../on_and_off/run.ifm",
+    ),
     "webgpu_chat": (
         "chat tiny-llama --engine webgpu --on numpy --prompt Hello --new-tokens 3 --profile",
         "chat tiny-llama --engine webgpu --on numpy --prompt Hello --new-tokens 3 --overhead",
@@ -136,6 +141,13 @@ NEVER: Final[dict[str, tuple[str, ...]]] = {
         *("results.ShapeResult.bound", "results.ShapeResult.own_share", "results.Attribution.own"),
         *("results.ShapeResult.index", "chat.ChatParts.peak_device_bytes"),
         *(f"measured_device.Measurement.{name}" for name in ("clock_hz", "datasheet", "fraction")),
+    ),
+    "no sample is of AMD's profiler, of several ranks' counters, or counts operations of matrix units": (
+        *("counters.CountedLaunch.rank", "counters.CountedLaunch.tensor_flops", "facts.Device.target"),
+        "joined_counters.CountedKernel.measured_tensor_flops",
+    ),
+    "slow steps of several processes, or such as get worse": (
+        *("watch.SlowTime.owner", "watch.Worse.phases", "watch.Worse.since_ns"),
     ),
     "a candidate is wrong, or doesn't compile": (
         *(f"results.ShapeResult.{name}" for name in ("failure", "hard_case", "seed")),
