@@ -240,7 +240,7 @@ def test_files_lists_a_store_as_one_and_goes_on_at_an_offset() -> None:
     rows = content["answer"]["files"]
     assert [(Path(row["path"]).name, row["format"]) for row in rows] == [
         ("gpu_contention.ifm", "store"),
-        ("jax.trace.json.gz", "kineto"),
+        ("jax.xplane.pb", "xplane"),
         ("kineto_capture.json.gz", "kineto"),
     ]
     assert content["left_out"][0] | {"entries": 0} == {"where": "files", "entries": 0, "from": 1, "shown": 3}

@@ -56,9 +56,21 @@ def test_every_view_is_that_of_one_result() -> None:
 @pytest.mark.parametrize(
     ("command", "views"),
     [
-        ("kernels", {"kernels", "statistics"}),
+        ("kernels", {"kernels", "statistics", "measured_counters"}),
         ("spans", {"spans", "statistics"}),
-        ("summary", {"first_look", "findings", "time_budget", "summary", "kernels", "statistics", "steps.table"}),
+        (
+            "summary",
+            {
+                "first_look",
+                "findings",
+                "time_budget",
+                "summary",
+                "kernels",
+                "statistics",
+                "steps.table",
+                "measured_counters",
+            },
+        ),
     ],
 )
 def test_a_command_imports_no_other_results_view(command: str, views: set[str]) -> None:
