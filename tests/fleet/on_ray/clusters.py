@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +26,10 @@ class Cluster:
         self._port, client = _free_ports(2)
         self.address = f"127.0.0.1:{self._port}"
         self._folder = folder
-        self.nodes = [self._start("--head", f"--port={self._port}", f"--ray-client-server-port={client}",
-                                  "--include-dashboard=false", f"--temp-dir={folder}", _FIRST)]  # fmt: skip
+        head = ["--head", f"--port={self._port}", "--include-dashboard=false", f"--temp-dir={folder}", _FIRST]
+        if find_spec("grpc"):  # where Ray's client is installed, its server would take a port of its own choice
+            head.append(f"--ray-client-server-port={client}")
+        self.nodes = [self._start(*head)]
         self.nodes.append(self._start(f"--address={self.address}", _SECOND))
 
     def add_node(self) -> None:
