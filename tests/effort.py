@@ -92,7 +92,7 @@ LONG: Final = {
     "tests/test_plugins.py::*": "start commands as processes, with a package of others",
     "tests/test_guarded.py::*": "start processes that break their limits",
     "tests/names/test_linear_time.py::*": "read names of a hundred thousand characters",
-    "tests/formats/kineto/test_repair.py::test_good_json_*": "cut a file at every byte",
+    "tests/formats/json_text/test_repair.py::test_good_json_*": "cut a file at every byte",
     "tests/formats/kineto/test_scan.py::test_another_process_*": "read files of megabytes",
     "tests/commands/test_private_files.py::*": "print and write all that may name a file",
     "tests/commands/test_roofline_counters.py::*": "join what was counted of hundreds of metrics",
