@@ -9,6 +9,8 @@ import pytest
 from tests.watch.streams import RECORDED, joined, made, one_after_another, run_watch
 
 from inferometer.record.journal.journal import Journal
+from inferometer.watch.session import follow
+from inferometer.watch.steps import WatchedStep
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +58,7 @@ def test_a_recording_that_is_being_written_is_followed(tmp_path: Path) -> None:
         with Journal(tmp_path / "run.ifm", flush_s=0.1) as journal:
             begun.set()
             for first in range(0, len(steps), 100):
-                some = steps[first : first + 100]
-                columns = {
-                    "start_ns": [step.start_ns for step in some],
-                    "dur_ns": [step.dur_ns for step in some],
-                    "phase": "decode",
-                }
-                journal.add("steps", len(some), columns)
+                _write(journal, steps[first : first + 100])
                 time.sleep(0.3)
 
     begun = threading.Event()
@@ -75,6 +71,24 @@ def test_a_recording_that_is_being_written_is_followed(tmp_path: Path) -> None:
     assert (code, found["steps"], found["state"]) == (1, 400, "slow")
     assert abs(found["slowdowns"][0]["step"] - 300) <= 1
     assert "Slow since" in err
+
+
+def test_a_process_that_joins_later_makes_no_step_twice(tmp_path: Path) -> None:
+    with Journal(tmp_path / "run.ifm", flush_s=0.05) as journal:
+        _write(journal, made(40), process=11)
+        journal.flush()
+        looks = follow(tmp_path / "run.ifm", every_s=0.0, until=lambda: False)
+        first = next(looks)
+        _write(journal, made(40, seed=1), process=12)
+        journal.flush()
+        second = next(looks)
+    assert {step.owner for step in first} == {"process 11"}
+    assert (len(first), {step.owner for step in second}, len(second)) == (40, {"process 12"}, 40)
+
+
+def _write(journal: Journal, steps: list[WatchedStep], *, process: int | None = None) -> None:
+    times = {name: [getattr(step, name) for step in steps] for name in ("start_ns", "dur_ns")}
+    journal.add("steps", len(steps), {**times, "phase": "decode", "process": process})
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,10 @@ def test_rows_are_kept_handed_on_and_read() -> None:
     recent.add("counters", 2, {**both, "time_ns": 5, "unit": ["requests", "%"], "host": "h"})
     recent.add("counters", 1, {"metric": "gpu_temperature", "time_ns": 6, "value": 7.0, "unit": "C"})
     assert readings == [(5, {"engine.requests_running": 1.0, "engine.kv_cache_usage": 2.0})]
-    assert recent.trace("x").counters.collect().height == 3
+    recent.lose("counter_unavailable", 2, example="NVML")
+    trace = recent.trace("x")
+    assert trace.counters.collect().height == 3
+    assert trace.losses.total("counter_unavailable") == 2
 
 
 class _Engine:

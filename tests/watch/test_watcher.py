@@ -146,6 +146,19 @@ def test_a_fault_that_came_and_went_is_found_each_time_and_seen_to_end() -> None
         assert abs(recovered.since_ns - end_ns) < 5e8
 
 
+def test_of_two_ranks_each_is_compared_with_its_own_normal_time() -> None:
+    ranks = [
+        [*one_after_another(made(400, seed=rank, owner=f"rank {rank}"), made(300, ms=20, seed=9, owner=f"rank {rank}"))]
+        for rank in (0, 1)
+    ]
+    watcher, account = Watcher(), Account()
+    for step in sorted((step for rank in ranks for step in rank), key=lambda step: step.start_ns):
+        account.add(*watcher.add(step))
+    begins = []
+    account.explain(lambda begin_ns, onset, end_ns: begins.append(begin_ns))
+    assert begins == [0, 0]
+
+
 def test_a_recording_without_a_fault_has_no_alarm() -> None:
     trace = joined(*(RECORDED / "none" / f"{name}.ifm" for name in ("normal", "fault", "normal")))
     assert changes_of(steps_of(trace)) == []

@@ -28,9 +28,6 @@ from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
 from inferometer.watch.steps import WatchedStep
 
-KINDS = ("prompt tokens per s", "requests running", "KV cache in use, %")
-"""The kinds of work in `WatchedStep.work` of an interval."""
-
 ANCHOR = "output token"
 """What delimits an interval's time: it is the mean of so many."""
 
@@ -93,6 +90,7 @@ class Recent:
         builder = TraceBuilder()
         with self._lock:
             rows, facts = [*self._rows], replaced(self._facts, source=source)
+            builder.losses.add(self._losses)
         for _, table, count, columns in rows:
             builder.add(table, count, columns)
         return builder.finish(facts)
@@ -128,9 +126,9 @@ class Engine:
     @property
     def trouble(self) -> str | None:
         """Why there is nothing new, if there is a reason."""
-        if self._metrics is None or not self._metrics.is_gone:
-            return self._metrics.missing if self._metrics else None
-        return f"nothing answers at {self._http.url}"
+        if self._metrics is not None and self._metrics.is_gone:
+            return f"nothing answers at {self._http.url}"
+        return self._metrics.missing if self._metrics else None
 
     def steps(self, wait_s: float) -> Iterator[WatchedStep]:
         """Those that came since the last call, after `wait_s` at most for the first."""
@@ -159,7 +157,10 @@ class Engine:
 
 
 class Intervals:
-    """Makes steps of readings of an engine's metrics; the names are those of `record/server/metrics.py`."""
+    """Makes steps of readings of an engine's metrics; the names are those of `record/server/metrics.py`.
+
+    The work of an interval: prompt tokens per second, requests running, and the part of the KV cache in use, %.
+    """
 
     def __init__(self) -> None:
         self._last_ns = 0

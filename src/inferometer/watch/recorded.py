@@ -10,8 +10,7 @@ from inferometer.trace.trace import Trace
 from inferometer.watch.steps import WatchedStep
 
 NEEDED = STEPS_NEEDED
-KINDS = ("prefill_tokens", "decode_tokens", "context_len")
-"""The kinds of work in `WatchedStep.work`. Where decoded tokens aren't recorded, the batch stands for them."""
+_WORK = (("prefill_tokens",), ("decode_tokens", "batch"), ("context_len",))  # the first of each that is recorded
 
 
 def steps_of(trace: Trace) -> list[WatchedStep]:
@@ -20,29 +19,35 @@ def steps_of(trace: Trace) -> list[WatchedStep]:
     Raises:
         InputError: There are no steps.
     """
-    recorded = trace.steps.drop_nulls(["start_ns", "dur_ns"]).collect()
-    if recorded.height:
-        return [*_watched(recorded)]
+    if recorded := recorded_steps(trace):
+        return recorded
     steps = read_steps(trace, None).steps
     whole = steps.filter(~pl.col("is_partial").fill_null(value=False))
     return [*_watched(whole.rename({"wall_ns": "dur_ns"}))]
 
 
-def _watched(steps: pl.DataFrame) -> Iterator[WatchedStep]:
+def recorded_steps(trace: Trace, *, may_grow: bool = False) -> list[WatchedStep]:
+    """Those of the table of steps, in order of their start.
+
+    `may_grow`: name the owner of a process that is alone, too, since another may join it later.
+    """
+    steps = trace.steps.drop_nulls(["start_ns", "dur_ns"]).collect()
+    return [*_watched(steps, owners=1 if may_grow else 2)]
+
+
+def _watched(steps: pl.DataFrame, *, owners: int = 2) -> Iterator[WatchedStep]:
     work = [pl.coalesce(*(pl.col(name) for name in names if name in steps.columns)) for names in _WORK]
     rows = steps.filter(pl.col("dur_ns") > 0).sort("start_ns", maintain_order=True)
-    columns = rows.select("start_ns", "dur_ns", "phase", _owner(rows).alias("owner"))
+    owner = _owner(rows, owners)
+    columns = rows.select("start_ns", "dur_ns", "phase", owner.alias("owner"))
     amounts = rows.select(column.cast(pl.Float64).fill_null(0.0) for column in work)
-    for (start_ns, dur_ns, phase, owner), done in zip(columns.iter_rows(), amounts.iter_rows(), strict=True):
-        yield WatchedStep(start_ns, dur_ns, phase, owner, done)
+    for (start_ns, dur_ns, phase, whose), done in zip(columns.iter_rows(), amounts.iter_rows(), strict=True):
+        yield WatchedStep(start_ns, dur_ns, phase, whose, done)
 
 
-_WORK = (("prefill_tokens",), ("decode_tokens", "batch"), ("context_len",))
-
-
-def _owner(steps: pl.DataFrame) -> pl.Expr:
-    """Rank or process, where there are several."""
+def _owner(steps: pl.DataFrame, fewest: int) -> pl.Expr:
+    """Rank or process, where there are so many."""
     for name in ("rank", "process"):
-        if name in steps.columns and steps[name].drop_nulls().n_unique() > 1:
+        if name in steps.columns and steps[name].drop_nulls().n_unique() >= fewest:
             return pl.format(f"{name} {{}}", name)
     return pl.lit(None, dtype=pl.String)

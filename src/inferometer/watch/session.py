@@ -8,7 +8,7 @@ from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.store import read_store
 from inferometer.trace.trace import Trace
-from inferometer.watch.recorded import steps_of
+from inferometer.watch.recorded import recorded_steps
 from inferometer.watch.steps import WatchedStep
 from inferometer.watch.watched import Account, Slowdown, Watched
 from inferometer.watch.watcher import Change, Watcher
@@ -76,7 +76,7 @@ def follow(path: Path, *, every_s: float = 1.0, until: Callable[[], bool]) -> It
     while not until():
         trace = read_store(path, ("steps",))
         new = []
-        for step in steps_of(trace) if trace.count_rows()["steps"] else ():
+        for step in recorded_steps(trace, may_grow=True):
             if step.start_ns > last.get(step.owner, -1):
                 last[step.owner] = step.start_ns
                 new.append(step)

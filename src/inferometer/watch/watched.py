@@ -153,11 +153,12 @@ class Account:
 
     def explain(self, find: Callable[[int, tuple[int, int], int], Why | None]) -> None:
         """Ask for the cause of each slowdown, with the normal time before it: from its begin, the onset, its end."""
-        begin_ns = self.first_ns or 0
+        normal_from: dict[str | None, int] = {}
         for at, one in enumerate(self.slowdowns):
-            onset = one.alarm.first_ns, one.alarm.last_ns
-            self.slowdowns[at] = replace(one, why=find(begin_ns, onset, one.end_ns(self.last_ns)))
-            begin_ns = one.end_ns(self.last_ns)
+            alarm, end_ns = one.alarm, one.end_ns(self.last_ns)
+            begin_ns = normal_from.get(alarm.owner, self.first_ns or 0)
+            self.slowdowns[at] = replace(one, why=find(begin_ns, (alarm.first_ns, alarm.last_ns), end_ns))
+            normal_from[alarm.owner] = end_ns
 
     def _with_all(self, one: Slowdown, watcher: Watcher) -> Slowdown:
         return one if one.recovered else replace(one, slow=watcher.slow_so_far(one.alarm.owner))

@@ -6,7 +6,7 @@ evidence fell to a thousandth of its height; both are dated back to where it tur
 """
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -118,7 +118,9 @@ class Watcher:
 
     def add(self, step: WatchedStep) -> tuple[Judged, Change | None]:
         """Judge one step more."""
-        lane = self._lanes.setdefault(step.owner, _Lane(step.owner, self.least))
+        lane = self._lanes.get(step.owner)
+        if lane is None:
+            lane = self._lanes[step.owner] = _Lane(step.owner, self.least)
         return lane.add(step, self._false_alarm_ns * len(self._lanes))
 
     def slow_so_far(self, owner: str | None) -> tuple[PhaseSlowdown, ...]:
@@ -137,8 +139,8 @@ class _Lane:
     """One process."""
 
     def __init__(self, owner: str | None, least: float) -> None:
-        self.owner, self._least = owner, least
-        self.normals: dict[str | None, Normal] = {}
+        self.owner = owner
+        self.normals: dict[str | None, Normal] = defaultdict(lambda: Normal(least))
         self._evidence = Evidence()
         self._recovery: Recovery | None = None
         self._judged: deque[Judged] = deque(maxlen=_REMEMBERED)
@@ -155,7 +157,7 @@ class _Lane:
         return State.NORMAL if any(normal.is_known for normal in self.normals.values()) else State.LEARNING
 
     def add(self, step: WatchedStep, false_alarm_ns: float) -> tuple[Judged, Change | None]:
-        normal = self.normals.setdefault(step.phase, Normal(self._least))
+        normal = self.normals[step.phase]
         log_ratio = normal.log_ratio(step)
         judged = Judged(step, self._seen, self.state, log_ratio)
         self._seen += 1
