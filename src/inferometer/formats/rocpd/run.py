@@ -11,7 +11,6 @@ from inferometer.formats.rocprof import rows
 from inferometer.formats.rocprof.agents import Agent, convert_agent, name_devices
 from inferometer.privacy.metadata import Search, search_metadata
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.tables import ALL_TABLES
 
 _SIZES = {f"{name}_{axis}": f"{name}_size_{axis}" for name in ("workgroup", "grid") for axis in "xyz"}
 _KERNEL = {  # ours: theirs
@@ -26,8 +25,6 @@ _KERNEL = {  # ours: theirs
     **_SIZES,
 }
 _REGISTERS = {"vgpr": "arch_vgpr_count", "agpr": "accum_vgpr_count", "sgpr": "sgpr_count"}
-_CALLS = ("HIP", "HSA")
-_SPANS = {"MARKER": "ROCTx", "RCCL": "RCCL"}
 _WHERE = ("pid", "tid", "nid", "agent_id", "event_id")
 
 
@@ -86,11 +83,9 @@ class Run:
         """`rocpd_region`: calls and ranges, by the category of their event."""
         for batch in self._part.batches(REGIONS, ["start", "end", "name_id", *_WHERE]):
             category = self._categories(self._events().find(_ids(batch, "event_id"), "category_id"))
-            frame = self._placed(batch).with_columns(
-                self._texts(_ids(batch, "name_id"), REGIONS).alias("name"),
-                category.cast(pl.String).fill_null("").str.extract(r"^([A-Za-z]*)").str.to_uppercase().alias("domain"),
-            )
-            self._add_regions(frame)
+            names = self._texts(_ids(batch, "name_id"), REGIONS)
+            frame = self._placed(batch).with_columns(names.alias("name"), category.alias("domain"))
+            rows.add_by_domain(self._out, frame, REGIONS, {})
 
     def counters(self, first: int) -> int:
         """`rocpd_pmc_event`, summed over instances, from launch number `first` on; the next number."""
@@ -121,18 +116,6 @@ class Run:
         counts = pl.concat(parts).filter(pl.col("value").is_finite() | pl.col("value").is_null())
         values = pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()).alias("value")
         return counts.group_by("event_id", "metric", maintain_order=True).agg(values)
-
-    def _add_regions(self, frame: pl.DataFrame) -> None:
-        out = self._out
-        if out.wants("calls"):
-            rows.add_calls(out, frame.filter(pl.col("domain").is_in(_CALLS)), REGIONS, {})
-        if out.wants("spans"):
-            for sign, domain in _SPANS.items():
-                rows.add_spans(out, frame.filter(pl.col("domain") == sign), REGIONS, domain, {})
-        if out.tables == ALL_TABLES:
-            rest = frame.filter(~pl.col("domain").is_in([*_CALLS, *_SPANS]))
-            out.losses.see(REGIONS, rest.height)
-            out.losses.count("unknown_category", rest.height, category=REGIONS)
 
     def _placed(self, batch: pl.DataFrame) -> pl.DataFrame:
         """With process, thread, host, device and correlation ids, as far as they are known."""

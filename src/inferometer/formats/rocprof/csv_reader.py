@@ -49,8 +49,6 @@ _COUNTER = {
     "stream": ("stream_id",),
     "kernel_id": ("kernel_id",),
 }
-_SPANS = {"MARKER": "ROCTx", "ROCTX": "ROCTx", "RCCL": "RCCL"}
-_CALLS = ("HIP", "HSA")
 _HINT = "Name the folder that rocprofv3 --output-format csv made, or one *_kernel_trace.csv in it."
 _NOTE = "No *_agent_info.csv says which agents are GPUs: gpu:4 is what AMD calls agent 4, CPUs counted."
 
@@ -205,19 +203,12 @@ class _Reader:
         rows.add_launches(self._out, frame, "memcpy", table.category, self._about(table))
 
     def _calls(self, table: _Table) -> None:
-        frame = self._numbers(table, _CALL).with_columns(table.columns["function"].cast(pl.Categorical).alias("name"))
-        domain = table.columns["domain"].str.extract(r"^([A-Za-z]*)").str.to_uppercase().fill_null("")
+        frame = self._numbers(table, _CALL).with_columns(
+            table.columns["function"].cast(pl.Categorical).alias("name"), table.columns["domain"].alias("domain")
+        )
         about = {} if "process" in frame.columns else self._about(table)
         self._processes.update(frame["process"].drop_nulls().unique().to_list() if "process" in frame.columns else ())
-        if self._out.wants("calls"):
-            rows.add_calls(self._out, frame.filter(domain.is_in(_CALLS)), table.category, about)
-        if self._out.wants("spans"):
-            for sign, text in _SPANS.items():
-                rows.add_spans(self._out, frame.filter(domain == sign), table.category, text, about)
-        if self._out.tables == ALL_TABLES:
-            rest = int((~domain.is_in([*_CALLS, *_SPANS])).sum())
-            self._out.losses.see(table.category, rest)
-            self._out.losses.count("unknown_category", rest, category=table.category)
+        rows.add_by_domain(self._out, frame, table.category, about)
 
     def _counter_rows(self, table: _Table) -> pl.DataFrame:
         values = table.columns["counter_value"].cast(pl.Float64, strict=False)

@@ -11,10 +11,13 @@ import polars as pl
 
 from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder, Values
+from inferometer.trace.tables import ALL_TABLES
 
 _AXES = "xyz"
 _GRIDS = tuple(f"grid_{axis}" for axis in _AXES)
 _WORKGROUPS = tuple(f"workgroup_{axis}" for axis in _AXES)
+_CALLS = ("HIP", "HSA")
+_SPANS = {"MARKER": "ROCTx", "ROCTX": "ROCTx", "RCCL": "RCCL"}
 _COPY = "MEMORY_COPY_"
 _DIRECTIONS = {  # as PyTorch names AMD's copies, so that both kinds of trace compare
     "HOST_TO_HOST": "CopyHostToHost",
@@ -88,6 +91,20 @@ def add_launches(
     if "stream" not in kept.columns and "queue" in kept.columns:
         columns["stream"] = kept["queue"]  # older versions know queues only
     out.add("launches", kept.height, {name: value for name, value in columns.items() if name in wanted})
+
+
+def add_by_domain(out: TraceBuilder, rows: pl.DataFrame, category: str, about: Mapping[str, int | str | None]) -> None:
+    """Calls and ranges, named in `name`, by how their `domain` begins; others are counted where all is read."""
+    domain = rows["domain"].cast(pl.String).str.extract(r"^([A-Za-z]*)").str.to_uppercase().fill_null("")
+    if out.wants("calls"):
+        add_calls(out, rows.filter(domain.is_in(_CALLS)), category, about)
+    if out.wants("spans"):
+        for sign, text in _SPANS.items():
+            add_spans(out, rows.filter(domain == sign), category, text, about)
+    if out.tables == ALL_TABLES:
+        rest = int((~domain.is_in([*_CALLS, *_SPANS])).sum())
+        out.losses.see(category, rest)
+        out.losses.count("unknown_category", rest, category=category)
 
 
 def add_calls(out: TraceBuilder, rows: pl.DataFrame, category: str, about: Mapping[str, int | str | None]) -> None:
