@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.numbering import dense, in_time
+from inferometer.analyses.numbering import in_time, number_groups
 
 Times = NDArray[np.int64]
 _LARGEST = 2**62
@@ -23,10 +23,9 @@ def busy_by(launches: pl.DataFrame, by: Sequence[str], *, name: str = "busy_ns")
     Returns:
         One row per group, in order: `by` and `name`.
     """
-    group, keys = dense(launches.select(by))
+    group, groups = number_groups(launches.select(by))
     start_ns = launches["start_ns"].to_numpy()
-    busy = busy_sums(group, start_ns, start_ns + launches["dur_ns"].to_numpy(), len(keys))
-    groups = pl.DataFrame(keys, schema={column: launches.schema[column] for column in by}, orient="row")
+    busy = busy_sums(group, start_ns, start_ns + launches["dur_ns"].to_numpy(), groups.height)
     return groups.with_columns(pl.Series(name, busy))
 
 

@@ -32,6 +32,12 @@ def dense(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
     return code, [*zip(*texts, strict=True)]
 
 
+def number_groups(frame: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:
+    """`dense`, with the values of each number as a row of a frame."""
+    number, keys = dense(frame)
+    return number, pl.DataFrame(keys, schema=frame.schema, orient="row")
+
+
 def in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:
     """What sorts by number, from 0, and time, equal ones as they are; None where all are in order."""
     is_later = (number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & (time_ns[1:] >= time_ns[:-1]))

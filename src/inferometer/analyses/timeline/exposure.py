@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.intervals import Times, busy_sums, concurrent_sums, longest_pauses
-from inferometer.analyses.numbering import dense
+from inferometer.analyses.numbering import number_groups
 from inferometer.analyses.timeline.work import PLACE, SORTS, Work
 
 
@@ -86,9 +86,9 @@ def stream_times(cut: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:
     sums = cut.group_by(*by, "sort").agg(pl.col("dur_ns").sum()).sort("dur_ns", "sort", descending=[True, False])
     mostly = sums.group_by(by, maintain_order=True).agg(pl.col("sort").first().cast(pl.String).alias("mostly"))
     counted = cut.group_by(by).agg(pl.len().cast(pl.Int64).alias("launches"), pl.col("dur_ns").sum().alias("summed_ns"))
-    number, keys = dense(cut.select(by))
-    times = (number, cut["start_ns"].to_numpy(), cut["end_ns"].to_numpy(), len(keys))
-    streams = pl.DataFrame(keys, schema={name: cut.schema[name] for name in by}, orient="row").with_columns(
+    number, streams = number_groups(cut.select(by))
+    times = (number, cut["start_ns"].to_numpy(), cut["end_ns"].to_numpy(), streams.height)
+    streams = streams.with_columns(
         pl.Series("busy_ns", busy_sums(*times)), pl.Series("longest_gap_ns", longest_pauses(*times))
     )
     places = devices.with_row_index("place").select("place", *PLACE, "window_ns")
