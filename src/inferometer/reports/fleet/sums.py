@@ -93,7 +93,6 @@ def sums_data(
     numbered = things.select(keys).with_row_index("thing")
     own = of.rows.join(numbered, on=keys, nulls_equal=True).sort("thing", "cell")
     names, columns = _columns(of, section)
-    names, columns = _columns(of, section)
     data: dict[str, Any] = {
         "columns": columns,
         "names": [_texts(section, name) for name in names],
