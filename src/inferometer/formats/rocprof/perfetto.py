@@ -6,6 +6,8 @@ begins with the same byte, but its planes begin with an id (field 1) or a name (
 
 import re
 
+from inferometer.formats.varints import read_varint
+
 _CONTROL = re.compile(rb"[\x00-\x08]")  # none is in text
 _PACKET = 0x0A  # field 1 of a Trace, with a length
 _FIRST = frozenset({*range(3, 128)})  # fields of a TracePacket; 1 and 2 are also those of a plane
@@ -17,17 +19,8 @@ def is_perfetto(head: bytes) -> bool:
     """Whether a file begins with a packet of a Perfetto trace. Text may begin with the same byte, a line feed."""
     if head[:1] != bytes([_PACKET]) or not _CONTROL.search(head):
         return False
-    length, at = _varint(head, 1)
+    length, at = read_varint(head, 1, longest=_MOST_BYTES)
     if length is None or length < 2:
         return False
-    tag, _ = _varint(head, at)
+    tag, _ = read_varint(head, at, longest=_MOST_BYTES)
     return tag is not None and tag >> 3 in _FIRST and tag & 7 in (_VARINT, _FIXED64, _BYTES, _FIXED32)
-
-
-def _varint(data: bytes, at: int) -> tuple[int | None, int]:
-    value = 0
-    for i, byte in enumerate(data[at : at + _MOST_BYTES]):
-        value |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return value, at + i + 1
-    return None, at

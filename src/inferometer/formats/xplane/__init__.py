@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.formats.base import Format
+from inferometer.formats.varints import read_varint
 from inferometer.formats.xplane.folder import BESIDE, SUFFIX, find_profile
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _NAMES = (b"/host:", b"/device:", b"#Chip", b"Task Environment")
 _PLANE, _ID, _NAME = b"\x0a", 0x08, 0x12  # keys of fields
 _REPLACEMENT = b"\xef\xbf\xbd"
-_LONGEST_VARINT = 10
 
 
 def _sniff(head: bytes) -> bool:
@@ -44,7 +44,8 @@ def _sniff(head: bytes) -> bool:
 
 
 def _after_varint(head: bytes, at: int) -> int:
-    return next((i + 1 for i in range(at, at + _LONGEST_VARINT) if i < len(head) and head[i] < 0x80), len(head))
+    number, end = read_varint(head, at)
+    return len(head) if number is None else end
 
 
 def _sniff_path(path: Path) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from inferometer.errors import FormatError
 from inferometer.formats.source import Source
+from inferometer.formats.varints import read_varint
 from inferometer.formats.xplane.schema import decode
 from inferometer.trace.losses import Losses
 
@@ -17,7 +18,6 @@ _BLOCK_BYTES = 1 << 22
 _REPLACEMENT = b"\xef\xbf\xbd"
 _VARINT, _FIXED_64, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # wire types
 _PLANE, _ERROR, _WARNING, _HOST = 1, 2, 3, 4  # fields of an XSpace
-_LONGEST_VARINT = 10
 _COPY_AGAIN = "Copy the file again from where it was recorded, as binary."
 
 
@@ -116,12 +116,12 @@ def _fields(data: bytes, cut: _Cut) -> Iterator[tuple[int, int, int]]:
     at = 0
     while at < len(data):
         begin = at
-        key, at = _varint(data, at)
+        key, at = read_varint(data, at)
         kind = None if key is None else key & 7
         if kind == _LENGTH:
-            length, at = _varint(data, at)
+            length, at = read_varint(data, at)
         elif kind == _VARINT:
-            length, (_, at) = 0, _varint(data, at)
+            length, (_, at) = 0, read_varint(data, at)
         else:
             length = {_FIXED_64: 8, _FIXED_32: 4}.get(-1 if kind is None else kind)
         if key is None or length is None:
@@ -133,16 +133,6 @@ def _fields(data: bytes, cut: _Cut) -> Iterator[tuple[int, int, int]]:
         if kind == _LENGTH:
             yield key >> 3, at, length
         at += length
-
-
-def _varint(data: bytes, at: int) -> tuple[int | None, int]:
-    """A whole number and where it ends; None where it doesn't."""
-    value = 0
-    for i, byte in enumerate(data[at : at + _LONGEST_VARINT]):
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return value, at + i + 1
-    return None, at
 
 
 def _refuse(name: str, data: bytes, found: str) -> None:
