@@ -69,11 +69,11 @@ def run(
 ) -> None:
     modelled.refuse_alone()
     output, to = choose_place(output, to, stem="report")
-    check_output(output, to, force=force, out=out)
     if candidate == source.path == "-":
         raise click.UsageError("Standard input can be FILE or CANDIDATE, not both.")
     if counters is not None and candidate is not None:
         raise click.UsageError("--counters is for the page about one run; CANDIDATE makes it one about two.")
+    check_output(output, to, force=force, out=out)
     look = _open(source, candidate, modelled, captures, counters)
     title = title or _title(source.path, candidate)
 
