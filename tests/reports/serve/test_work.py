@@ -1,6 +1,7 @@
 """What jobs and readers do, asked in this process."""
 
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from inferometer.reports.page.time_line.pack import unpack
 from inferometer.reports.serve.work import kinds, live, windows
 from inferometer.reports.serve.work.line_files import KeptLevels
 from inferometer.reports.serve.work.line_marks import find_places
-from inferometer.reports.serve.work.opened import Given, text_of
+from inferometer.reports.serve.work.opened import Given, open_run, text_of
 from inferometer.units import format_duration
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
@@ -34,6 +35,22 @@ def silent(doing: str, share: float | None) -> None:
 def given(path: Path, kept: Path, kind: str = "file") -> Given:
     kept.mkdir(exist_ok=True)
     return Given(path=text_of(path), kind=kind, kept=str(kept), title=path.name, is_limited=True)
+
+
+def test_of_two_jobs_that_ask_for_a_run_that_is_new_one_reads_it(tmp_path: Path) -> None:
+    run = given(SAMPLES / "decode.json.gz", tmp_path / "kept")
+    second = Thread(target=lambda: told.append(open_run(run, silent)))
+    told: list[Any] = []
+
+    def tell(doing: str, share: float | None) -> None:
+        if doing.startswith("reading") and second.ident is None:
+            second.start()
+            second.join(0.2)  # it gets as far as it can
+
+    first = open_run(run, tell)
+    second.join(60)
+
+    assert [trace.launches.collect().height for trace in told] == [first.launches.collect().height]
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import ExtensionFileLoader
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from inferometer.caches import cache_folder
+from inferometer.file_locks import locked
 from inferometer.record.clock import monotonic_ns
 
 _SOURCES = Path(__file__).parent
@@ -69,7 +69,7 @@ def build() -> Path:
         if library.is_file():
             return library
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(folder / "lock"):
+        with locked(folder / "lock"):
             for left in folder.glob(f"{_BEGUN}*"):  # by a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
             if not library.is_file():
@@ -204,13 +204,3 @@ def _first_error(text: str, code: int) -> str:
 
 def _first_line(text: str) -> str:
     return text.split("\n", maxsplit=1)[0][:_LONGEST]
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time; the lock goes with a process that is killed."""
-    import fcntl
-
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

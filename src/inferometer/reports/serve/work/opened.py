@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TypedDict
 
 from inferometer.errors import FormatError
+from inferometer.file_locks import locked
 from inferometer.formats.source import Limits
 from inferometer.reports.serve.work.telling import Tell
 from inferometer.trace.trace import Trace
 
 STORE = "run.ifm"
+_LOCK = ".reading"
 
 
 class Given(TypedDict):
@@ -38,13 +40,14 @@ def open_run(run: Given, tell: Tell) -> Trace:
     if run["kind"] == "store":
         return open_trace(path_of(run))
     store = Path(run["kept"]) / STORE
-    if not store.exists():
-        return _import(run, store, tell)
-    try:
-        return open_trace(store).under_name(run["title"]) if run["kind"] == "parts" else open_trace(store)
-    except FormatError:  # what we kept is damaged: it is made again
-        shutil.rmtree(store)
-        return _import(run, store, tell)
+    with locked(Path(run["kept"]) / _LOCK):  # of two jobs that ask for a run that is new, one reads it
+        if not store.exists():
+            return _import(run, store, tell)
+        try:
+            return open_trace(store).under_name(run["title"]) if run["kind"] == "parts" else open_trace(store)
+        except FormatError:  # what we kept is damaged: it is made again
+            shutil.rmtree(store)
+            return _import(run, store, tell)
 
 
 def is_profile(run: Given) -> bool:
