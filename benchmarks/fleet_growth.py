@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from itertools import cycle
 from math import log
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +38,9 @@ _TOOL: Final = (sys.executable, "-m", "inferometer")
 _TRACES: Final = 60
 _VARIANTS: Final = 10
 _GOAL: Final = 1_000_000
+_QUIET: Final = 0.5  # load average
+_MORE: Final = 10
+_AGAIN: Final = f"join of {_MORE} more"
 _QUESTIONS: Final = ("overview", "kernels", "shapes", "outliers", "changes", "importance", "savings")
 _JOIN: Final = """
 import sys, polars
@@ -84,9 +86,12 @@ def measure(folder: Path, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
     rows = []
     for size in sizes:
         place = folder / f"{size}.ifm"
-        sources = _write(place, given, size)
-        sources.write_parquet(folder / "sources.parquet")
-        costs = {"join": _cost((sys.executable, "-c", _JOIN, place, folder / "sources.parquet"), folder)}
+        costs = {}
+        sources = pl.DataFrame()
+        for name, numbers in (("join", range(size)), (_AGAIN, range(size, size + _MORE))):
+            sources = pl.concat([sources, _write(place, given, numbers)], how="diagonal")
+            sources.write_parquet(folder / "sources.parquet")
+            costs[name] = _cost((sys.executable, "-c", _JOIN, place, folder / "sources.parquet"), folder)
         costs |= {each: _cost((*_TOOL, "fleet", place, each), folder) for each in _QUESTIONS}
         digests, tables = (sum(file.stat().st_size for file in (place / name).rglob("*.parquet"))
                            for name in ("digests", "tables"))  # fmt: skip
@@ -113,11 +118,12 @@ def _other_ops(ops: pl.DataFrame, number: int) -> pl.DataFrame:
     return ops.with_columns((pl.col("total_ns") * (100 + number) // 100).alias("total_ns"))
 
 
-def _write(place: Path, given: Sequence[tuple[dict[str, Any], bytes]], size: int) -> pl.DataFrame:
-    """A fleet with so many digests, not joined yet, written without waiting for the disk: the rows of its paths."""
+def _write(place: Path, given: Sequence[tuple[dict[str, Any], bytes]], numbers: range) -> pl.DataFrame:
+    """Add these digests to a fleet, not joined yet, without waiting for the disk: the rows of their paths."""
     rows = []
     with FleetWriter(place):
-        for number, (row, packed) in zip(range(size), cycle(given), strict=False):
+        for number in numbers:
+            row, packed = given[number % len(given)]
             trace = sha256(f"{row['trace']}{number}".encode()).hexdigest()
             rows.append(row | {"path": f"{number}/{row['path']}", "trace": trace})
             file = digest_file(place, trace, isal_zlib.crc32(packed))
@@ -150,7 +156,7 @@ def page_of(found: dict[str, Any]) -> str:
     def of(name: str, what: str) -> list[float]:
         return [row["costs"][name][what] for row in rows]
 
-    names = ("join", *_QUESTIONS)
+    names = ("join", _AGAIN, *_QUESTIONS)
     lines = [
         line("digests on disk", [row["digest_bytes"] / 1e6 for row in rows], "MB"),
         line("tables on disk", [row["table_bytes"] / 1e6 for row in rows], "MB"),
@@ -159,13 +165,15 @@ def page_of(found: dict[str, Any]) -> str:
     ]
     head = " | ".join(f"{size:,} traces" for size in sizes)
     join_ms = of("join", "processor_s")[-1] / sizes[-1] * 1e3
+    load = float(machine["load_average_1min"])
+    others = ": other work ran on them" if load > _QUIET else ""
     return f"""\
 # How a fleet grows
 
 `python -m benchmarks.fleet_growth --sizes {" ".join(map(str, sizes))}`,
 {time.strftime("%Y-%m-%d", time.gmtime())}, inferometer {versions["inferometer"]} ({versions["commit"]}), Polars
 {versions["polars"]}, Python {versions["python"]}. {machine["cpu"]}, {machine["cores_used"]} cores, load average
-{machine["load_average_1min"]} before: other work ran on them. Times are of the processor, Python's start included.
+{load:.2f} before{others}. Times are of the processor, Python's start included.
 
 The digests of {_TRACES} generated traces in {_VARIANTS} forms with other times, each under as many
 contents as the fleet has traces: the shapes of all are those of the {_TRACES}, and few.
@@ -176,8 +184,8 @@ largest sizes leads to, where that goes on. Memory below that of the measuring p
 | --- |{" --- |" * len(sizes)} --- | --- |
 {chr(10).join(lines)}
 
-Where it would break: every run of `mine` joins all digests anew, {join_ms:.1f} ms of the processor for each, however
-few are new. Below 1e6 traces that is the first to hurt. The files are {_GOAL:,} in 256 folders of
+A digest that is new takes {join_ms:.1f} ms of the processor to join, however many there are; those that were joined
+before stay. What grows with them is the writing of the tables. The files are {_GOAL:,} in 256 folders of
 {_GOAL // 256:,} each. A question starts in half a second or more, which hides how the rest grows:
 at 1e6 expect more than the last column says, up to {_GOAL // sizes[-1]:,} times what {sizes[-1]:,} traces cost.
 Intervals take no draws from 10,000 clusters on.

@@ -135,3 +135,13 @@ def test_intervals_of_many_clusters_are_what_those_of_draws_come_to(monkeypatch:
     width = drawn[1] - drawn[0]
     assert np.all(np.abs(np.array(drawn) - np.array(near)) < 0.1 * width)
     assert np.isnan(share_intervals(parts, np.zeros(3_000))).all()
+
+
+def test_intervals_of_many_clusters_stay_within_the_shares_that_clusters_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inferometer.fleet.questions.bootstrap._MOST_DRAWN", 4)
+    wholes = np.array([1e6, 1.0, 1.0, 1.0])
+    parts = np.column_stack([[1e6, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    low, high = share_intervals(parts, wholes)
+    assert high[0] == 1.0
+    assert low[1] == 0.0
+    assert low[0] < parts[:, 0].sum() / wholes.sum() < 1.0

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
+from shutil import rmtree
 
 import polars as pl
 import pytest
@@ -169,11 +171,40 @@ def test_a_damaged_digest_is_named_and_made_again(tmp_path: Path) -> None:
     (digest,) = fleet.glob("digests/*/*.parquet")
     for damage in (digest.read_bytes()[:50], digest.read_bytes()[:-20] + b"\1" * 20):
         digest.write_bytes(damage)
+        rmtree(fleet / "tables", ignore_errors=True)
         with pytest.raises(FormatError, match=digest.name):
             mined(fleet, trace)
     digest.unlink()
     assert mined(fleet, trace).made == 1
     assert bytes_of(fleet) == whole
+
+
+def test_digests_that_are_joined_are_not_read_again(tmp_path: Path) -> None:
+    traces = {f"t{n}": {"kernels": [kernel(f"k{n}", n)]} for n in range(4)}
+    fleet_of(tmp_path / "anew.ifm", traces)
+    fleet = tmp_path / "f.ifm"
+    del traces["t3"]
+    fleet_of(fleet, traces)
+    for digest in fleet.glob("digests/*/*.parquet"):
+        digest.write_bytes(b"damaged")
+    packed = {file.name.partition(".")[0]: file.read_bytes() for file in tmp_path.glob("anew.ifm/digests/*/*.parquet")}
+    with FleetWriter(fleet) as writer:
+        for trace, digest_bytes in packed.items():
+            if not writer.has_digest(trace):
+                writer.keep(trace, digest_bytes)
+        writer.finish(pl.read_parquet(tmp_path / "anew.ifm" / "tables" / "sources.parquet"))
+    assert tables_of(fleet) == tables_of(tmp_path / "anew.ifm")
+
+
+def test_tables_are_the_same_bytes_whatever_was_joined_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inferometer.fleet.joining._ROWS_AT_ONCE", 5)
+    traces = {f"t{n}": {"kernels": [kernel(f"k{n}-{each}", each) for each in range(n % 4)]} for n in range(12)}
+    random = Random(0)
+    for turn in range(8):
+        some = {name: traces[name] for name in random.sample(sorted(traces), random.randrange(len(traces) + 1))}
+        fleet_of(tmp_path / "again.ifm", some)
+        fleet_of(tmp_path / f"{turn}.ifm", some)
+        assert bytes_of(tmp_path / "again.ifm") == bytes_of(tmp_path / f"{turn}.ifm")
 
 
 def test_a_fleet_without_a_readable_trace_has_all_tables(tmp_path: Path) -> None:
@@ -182,6 +213,10 @@ def test_a_fleet_without_a_readable_trace_has_all_tables(tmp_path: Path) -> None
     fleet = open_fleet(tmp_path / "f.ifm")
     for name in DIGEST:
         assert fleet.table(name).collect().is_empty()
+
+
+def tables_of(fleet: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (fleet / "tables").iterdir()}
 
 
 def test_without_ray_or_an_address_of_it_what_to_do_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +246,10 @@ def test_tables_are_the_same_bytes_however_many_digests_are_joined_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces = {f"t{n}": {"kernels": [kernel(f"k{n % 3}-{each}", n + each) for each in range(n)]} for n in range(9)}
-    monkeypatch.setattr("inferometer.fleet.store._ROWS_AT_ONCE", 5)
+    monkeypatch.setattr("inferometer.fleet.joining._ROWS_AT_ONCE", 5)
     fleet_of(tmp_path / "at once.ifm", traces)
     for number in (1, 4):
-        monkeypatch.setattr("inferometer.fleet.store._DIGESTS_AT_ONCE", number)
+        monkeypatch.setattr("inferometer.fleet.joining._DIGESTS_AT_ONCE", number)
         fleet_of(tmp_path / f"{number}.ifm", traces)
         assert bytes_of(tmp_path / f"{number}.ifm") == bytes_of(tmp_path / "at once.ifm")
     rows = pl.read_parquet(tmp_path / "1.ifm" / "tables" / "kernels.parquet")

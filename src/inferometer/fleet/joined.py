@@ -21,6 +21,13 @@ JOINED: Final = {
     for name, table in DIGEST.items()
 }
 """By name, the tables of a fleet that digests make up."""
+FILE: Final = "file"
+DIGESTS: Final = Table(
+    "digests",
+    "One digest that is joined: what it says of the trace, before the labels of paths go before that.",
+    [_FIRST, Column(FILE, pl.String(), "Its file's name."), *ABOUT.columns],
+)
+"""No question is asked of it: the next joining starts from it."""
 
 
 def join_sources(rows: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:

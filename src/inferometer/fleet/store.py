@@ -5,44 +5,33 @@ order, or how often they were killed. One process at a time writes: the others a
 """
 
 import os
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Self
+from typing import IO, Self
 
 import msgspec
 import polars as pl
 from isal import isal_zlib
 
 from inferometer.errors import InputError
-from inferometer.fleet.digest import unpack
 from inferometer.fleet.files import (
-    MANIFEST,
     MARK,
     MARK_FILE,
     TABLES,
-    JoinedTable,
-    Manifest,
     Mark,
     aside_file,
-    check_digest,
     check_mark,
     content_of,
     digest_file,
     is_fleet,
     list_digests,
 )
-from inferometer.fleet.joined import JOINED, join_sources, with_labels
-from inferometer.fleet.tables import ABOUT, DIGEST, SOURCES, TRACE, VERSION
+from inferometer.fleet.joining import join_digests
+from inferometer.fleet.tables import SOURCES, TRACE, VERSION
 from inferometer.new_files import NewFile, NewFolder
-from inferometer.trace.store_writer import check_name, checksum_of
-from inferometer.trace.tables import Table
-
-_ROWS_AT_ONCE: Final = 100_000  # in a row group
-_DIGESTS_AT_ONCE: Final = 1_000  # in memory, when they are joined
-_PARTS: Final = "parts"
+from inferometer.trace.store_writer import check_name
 
 
 class FleetWriter:
@@ -107,18 +96,7 @@ class FleetWriter:
         """Join the digests that `sources` name, and drop others, which are of contents that changed since."""
         sources = sources.sort("path")
         traces = sources.filter(pl.col("reason").is_null())[TRACE].drop_nulls().unique().sort().to_list()
-        files = [self._digests[trace] for trace in traces if trace in self._digests]
-        with NewFolder(self.path / TABLES, ours=_is_ours, force=True) as folder:
-            (parts := folder / _PARTS).mkdir()
-            _unpack_to(parts, files)
-            joined = {SOURCES.name: _save(folder, SOURCES, sources.lazy())}
-            for name, table in DIGEST.items():
-                rows = _rows(parts, table)
-                if name == ABOUT.name:
-                    rows = with_labels(join_sources(rows.collect(), sources)).lazy()
-                joined[name] = _save(folder, JOINED[name], rows)
-            shutil.rmtree(parts)
-            (folder / MANIFEST).write_bytes(msgspec.json.encode(Manifest(joined), order="deterministic") + b"\n")
+        join_digests(self.path, [self._digests[trace] for trace in traces if trace in self._digests], sources)
         self._drop_others({*traces}, {*sources[TRACE].drop_nulls()})
 
     def _drop_others(self, digests: set[str], known: set[str]) -> None:
@@ -149,41 +127,6 @@ def _write(file: Path, data: bytes) -> None:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _unpack_to(parts: Path, files: Sequence[Path]) -> None:
-    """Write a part of each table for each thousand digests, which are in the order of their contents.
-
-    Each file is opened once for all tables, and memory doesn't grow with their number.
-    """
-    for start in range(0, len(files), _DIGESTS_AT_ONCE):
-        some = list(files[start : start + _DIGESTS_AT_ONCE])
-        for file in some:
-            check_digest(file)
-        scanned = pl.scan_parquet(some, glob=False, include_file_paths=TRACE)
-        trace = pl.col(TRACE).str.extract(r"([0-9a-f]{64})\.[0-9a-f]{8}\.parquet$")
-        packed = scanned.with_columns(trace).collect().lazy()
-        for name, table in DIGEST.items():
-            rows = unpack(packed, table).collect().sort(TRACE, maintain_order=True)
-            rows.write_parquet(parts / f"{name}.{start:09}.parquet", compression="lz4", statistics=False)
-
-
-def _rows(parts: Path, table: Table) -> pl.LazyFrame:
-    files = sorted(parts.glob(f"{table.name}.*.parquet"))
-    if not files:
-        return pl.LazyFrame(schema={TRACE: pl.String, **table.schema})
-    return pl.scan_parquet(files, glob=False)
-
-
-def _save(folder: Path, table: Table, rows: pl.LazyFrame) -> JoinedTable:
-    file = folder / f"{table.name}.parquet"
-    ordered = rows.select(list(table.schema))
-    ordered.sink_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE, maintain_order=True)
-    return JoinedTable(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item(), checksum_of(file))
-
-
-def _is_ours(name: str) -> bool:
-    return name in {MANIFEST, *(f"{table}.parquet" for table in (SOURCES.name, *JOINED))}
 
 
 def source_rows(rows: Iterable[dict[str, object]]) -> pl.DataFrame:

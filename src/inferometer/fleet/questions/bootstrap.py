@@ -4,7 +4,8 @@ A draw takes as many clusters as there are, with replacement, and each share ane
 interval is that of the 2.5 % and 97.5 % quantiles. The same fleet has the same draws.
 
 From 10,000 clusters on, draws would take minutes and gigabytes. There the interval is what that of the draws comes to
-with many clusters: 1.96 standard errors of a ratio of sums to either side (the infinitesimal jackknife).
+with many clusters: 1.96 standard errors of a ratio of sums to either side (the infinitesimal jackknife), no further
+than from the least to the largest share that a cluster has, which no draw goes beyond.
 """
 
 from dataclasses import dataclass
@@ -76,7 +77,9 @@ def _share_errors(parts: Values, wholes: Values) -> tuple[Values, Values]:
     share = parts.sum(axis=0) / whole
     squares = np.einsum("ct,ct->t", parts, parts) - 2 * share * (wholes @ parts) + share**2 * (wholes @ wholes)
     far = _ERRORS * np.sqrt(np.maximum(squares, 0.0)) / whole
-    return np.maximum(share - far, 0.0), share + far
+    some = wholes > 0
+    own = parts[some] / wholes[some, None]
+    return np.maximum(share - far, own.min(axis=0)), np.minimum(share + far, own.max(axis=0))
 
 
 def pivot(rows: pl.DataFrame, clusters: int, things: int) -> Values:
