@@ -89,6 +89,7 @@ LONG: Final = {
     "tests/analyses/roofline/test_cut.py::test_two_adjoining_*": "cut real captures in two",
     "tests/analyses/compare/test_host_time.py::test_gaps_of_recorded_*": "find the gaps of recorded runs",
     "tests/reports/serve/test_[aeks]*.py::*": "start servers as processes",
+    "tests/test_python_calls.py::*": "count calls of every analysis",
     "tests/test_plugins.py::*": "start commands as processes, with a package of others",
     "tests/test_guarded.py::*": "start processes that break their limits",
     "tests/names/test_linear_time.py::*": "read names of a hundred thousand characters",
