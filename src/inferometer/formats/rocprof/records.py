@@ -133,8 +133,8 @@ class Symbol(msgspec.Struct, gc=False):
         )
 
 
-class Text(msgspec.Struct, gc=False):
-    """A text by an id: of ROCTx ranges."""
+class RangeText(msgspec.Struct, gc=False):
+    """The text of a ROCTx range, by correlation id."""
 
     key: Int64 | None = None
     value: str | None = None
