@@ -147,7 +147,7 @@ LOSSES: Final = Table(
     "What of a trace could not be read or had to be mended, counted under one name.",
     [
         Column("name", _TEXT, "The loss."),
-        Column("severity", _TEXT, "error, warning or info."),
+        Column("severity", _TEXT, "warning or info."),
         Column("category", _TEXT, "The file's own category.", "not known"),
         Column("dropped", pl.Boolean(), "Whether these events have no row."),
         Column("count", _I64, "How often."),

@@ -13,7 +13,7 @@ from inferometer import __version__
 from inferometer.caches import cache_folder
 
 MOST_BYTES = 20 * 10**9
-_LAYOUT = 1  # rises when what lies in such a folder changes
+_LAYOUT = 2  # rises when what lies in such a folder changes
 
 
 class Kept:

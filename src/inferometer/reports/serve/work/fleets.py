@@ -44,11 +44,10 @@ def describe_fleet(fleet: Fleet) -> dict[str, Any]:
         "rows": {name: about.rows for name, about in fleet.manifest.tables.items() if about.rows},
         "steps": 0,
         "step_ns": None,
-        "lost": {severity: sum(loss.count for loss in whole.losses if loss.severity == severity)
-                 for severity in ("error", "warning")},
+        "warnings": whole.losses.warnings(),
         "tags": ["fleet"],
         "traces": whole.traces,
-    }  # fmt: skip
+    }
 
 
 def fleet_page(run: Given, tell: Tell) -> Page:
