@@ -21,7 +21,7 @@ import msgspec
 
 from inferometer.errors import clean
 
-State = Literal["queued", "running", "done", "failed", "cancelled"]
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 MEMORY_SHARE = 0.5  # of the machine's, for one job
 _LEAST_MEMORY = 2 << 30
 _LONGEST_LINE = 64 << 20
@@ -34,23 +34,23 @@ _START = "import sys; sys.path[:] = sys.argv[2:]; from inferometer.reports.serve
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done.
+    """What a job is to do.
 
     Attributes:
         kind: One of `work/kinds.py`.
-        key: What asks for the same has the same.
-        title: For people.
+        key: Equal for work that does the same.
+        title: What people call it.
         of: The keys of the runs that it is about.
-        given: What the kind is given.
+        arguments: What the kind is called with.
         result: The file that has the result of the last time, where it is kept; of a page, its being there is enough.
-        is_waited_for: Whether somebody looks on.
+        is_waited_for: Whether a page waits for it; else it is read ahead, for the list.
     """
 
     kind: str
     key: str
     title: str
     of: tuple[str, ...]
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     result: Path | None = None
     is_waited_for: bool = True
 
@@ -61,7 +61,7 @@ class Job:
 
     id: str
     work: Work
-    state: State = "queued"
+    state: JobState = "queued"
     doing: str = ""
     share: float | None = None
     result: Any = None
@@ -167,7 +167,9 @@ class Jobs:
         is_whole = False
         try:
             with suppress(ConnectionError):
-                process.stdin.write(msgspec.json.encode({"kind": job.work.kind, "given": job.work.given}) + b"\n")
+                process.stdin.write(
+                    msgspec.json.encode({"kind": job.work.kind, "arguments": job.work.arguments}) + b"\n"
+                )
                 await process.stdin.drain()
             while not job.is_over and (line := await process.stdout.readline()):
                 self._heard(job, msgspec.json.decode(line))
@@ -215,7 +217,7 @@ class Jobs:
             "  Check the file, or start the server with more --memory."
         )
 
-    def _end(self, job: Job, state: State, *, result: Any = None, error: str | None = None) -> None:
+    def _end(self, job: Job, state: JobState, *, result: Any = None, error: str | None = None) -> None:
         job.state, job.result, job.error, job.ended = state, result, error, time.time()
         self._changed(job)
 

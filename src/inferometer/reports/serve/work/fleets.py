@@ -10,11 +10,11 @@ from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.fleet.tables import SOURCES
 from inferometer.reports.fleet.page import build_blocks, render_fleet
 from inferometer.reports.page.document import Page
-from inferometer.reports.serve.work.opened import Given, path_of
+from inferometer.reports.serve.work.opened import JobRun, path_of
 from inferometer.reports.serve.work.telling import Tell
 
 
-def open_run_fleet(run: Given, tell: Tell) -> Fleet:
+def open_run_fleet(run: JobRun, tell: Tell) -> Fleet:
     """The fleet, under its name: a page says no path of the machine.
 
     Raises:
@@ -50,7 +50,7 @@ def describe_fleet(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def fleet_page(run: Given, tell: Tell) -> Page:
+def fleet_page(run: JobRun, tell: Tell) -> Page:
     """The page of all its questions; its filters need no server."""
     fleet = open_run_fleet(run, tell)
     blocks = build_blocks(fleet, on_progress=lambda name: tell(f"the question {name}", None))
@@ -58,7 +58,7 @@ def fleet_page(run: Given, tell: Tell) -> Page:
     return render_fleet(blocks, title=run["title"])
 
 
-def query_fleet(run: Given, query: str, most_rows: int, tell: Tell) -> QueryResult:
+def query_fleet(run: JobRun, query: str, most_rows: int, tell: Tell) -> QueryResult:
     """The rows of a question about its tables."""
     fleet = open_run_fleet(run, tell)
     tell("answering", None)

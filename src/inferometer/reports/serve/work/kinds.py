@@ -1,17 +1,17 @@
-"""The kinds of jobs. Each leaves files in a kept place, and returns plain data."""
+"""The kinds of jobs: a function each, by its name, which leaves files in a kept place and returns plain data."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inferometer.reports.serve.work.opened import Given, open_run
+from inferometer.reports.serve.work.opened import JobRun, open_run
 from inferometer.reports.serve.work.telling import Tell
 
 if TYPE_CHECKING:
     from inferometer.reports.page.document import Page
 
 
-def about(tell: Tell, run: Given) -> dict[str, Any]:
+def about(tell: Tell, run: JobRun) -> dict[str, Any]:
     """What the list says of a run; it is read on the way."""
     from inferometer.reports.serve.work.facts import describe
     from inferometer.reports.serve.work.fleets import describe_fleet, open_run_fleet
@@ -27,40 +27,44 @@ def about(tell: Tell, run: Given) -> dict[str, Any]:
     return _written(place, {"is_profile": True, **describe(trace)})
 
 
-def page(tell: Tell, run: Given, page: str) -> dict[str, Any]:
+def page(tell: Tell, run: JobRun, target: str) -> dict[str, Any]:
     """The report of a run, or the page of a fleet."""
     if run["kind"] == "fleet":
         from inferometer.reports.serve.work.fleets import fleet_page
 
         made = fleet_page(run, tell)
-        return _written_page(made, Path(page))
+        return _written_page(made, Path(target))
     from inferometer.reports.page.look import PageData
 
-    return _write_page(PageData(open_run(run, tell)), run["title"], Path(page), tell)
+    return _write_page(PageData(open_run(run, tell)), run["title"], Path(target), tell)
 
 
-def pair_page(tell: Tell, base: Given, candidate: Given, page: str) -> dict[str, Any]:
+def pair_page(tell: Tell, base: JobRun, candidate: JobRun, target: str) -> dict[str, Any]:
     """The report of two runs."""
     from inferometer.reports.page.look import PageData
 
     look = PageData(open_run(base, tell), open_run(candidate, tell))
-    return _write_page(look, f"{candidate['title']} compared with {base['title']}", Path(page), tell)
+    return _write_page(look, f"{candidate['title']} compared with {base['title']}", Path(target), tell)
 
 
-def verdict(tell: Tell, base: Given, candidate: Given, verdict: str) -> dict[str, Any]:
+def verdict(tell: Tell, base: JobRun, candidate: JobRun, target: str) -> dict[str, Any]:
     """Whether a run is slower than its base, in a line."""
     from inferometer.analyses.compare.comparison import compare
     from inferometer.reports.views.comparison_brief import headline
 
     runs = open_run(base, tell), open_run(candidate, tell)
     tell("comparing", None)
-    found = compare(*runs)
-    ratio = found.changes.step_ratio if found.compares_times else None
-    said = {"outcome": found.outcome, "verdict": found.verdict, "ratio": ratio, "headline": headline(found)}
-    return _written(Path(verdict), said)
+    compared = compare(*runs)
+    found = {
+        "outcome": compared.outcome,
+        "verdict": compared.verdict,
+        "ratio": compared.changes.step_ratio if compared.compares_times else None,
+        "headline": headline(compared),
+    }
+    return _written(Path(target), found)
 
 
-def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
+def line(tell: Tell, run: JobRun, target: str) -> dict[str, Any]:
     """The time line of a run as files, for windows of it."""
     from inferometer.analyses.timeline.lanes.find import find_lanes
     from inferometer.analyses.timeline.lanes.levels import Levels
@@ -73,7 +77,7 @@ def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
     steps, places = find_places(trace)
     tell("laying out the time line", None)
     lanes = find_lanes(trace, steps)
-    place = Path(line)
+    place = Path(target)
     if lanes is None:
         return _written(place.with_suffix(".json"), {"events": 0})
     tell("merging what is short", None)
@@ -82,7 +86,7 @@ def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
     return _written(place.with_suffix(".json"), {"events": len(lanes.start_ns)})
 
 
-def query(tell: Tell, run: Given, query: str, most_rows: int) -> dict[str, Any]:
+def query(tell: Tell, run: JobRun, query: str, most_rows: int) -> dict[str, Any]:
     """The rows of a question in SQL, as text: a browser's numbers are no whole ones of 64 bits."""
     from inferometer.analyses.sql.query import run_query
 

@@ -15,10 +15,11 @@ STORE = "run.ifm"
 _LOCK = ".reading"
 
 
-class Given(TypedDict):
-    """A run, as a job is told of it. `path`: its bytes, each as the character of that number: JSON holds text alone.
+class JobRun(TypedDict):
+    """A run, as JSON takes it to a job's process.
 
-    `kept`: the place for what is made of it. `title`: what people call it.
+    `path`: its bytes as Latin-1, since a name need not be UTF-8. `kept`: the folder for what is made of it. `title`:
+    what people call it.
     """
 
     path: str
@@ -28,7 +29,7 @@ class Given(TypedDict):
     is_limited: bool
 
 
-def open_run(run: Given, tell: Tell) -> Trace:
+def open_run(run: JobRun, tell: Tell) -> Trace:
     """All its tables.
 
     Raises:
@@ -50,7 +51,7 @@ def open_run(run: Given, tell: Tell) -> Trace:
             return _import(run, store, tell)
 
 
-def is_profile(run: Given) -> bool:
+def is_profile(run: JobRun) -> bool:
     """Whether any format takes it; what is found by its name alone may be something else."""
     from inferometer.formats.base import find_format
     from inferometer.formats.source import Source
@@ -64,7 +65,7 @@ def is_profile(run: Given) -> bool:
     return True
 
 
-def _import(run: Given, store: Path, tell: Tell) -> Trace:
+def _import(run: JobRun, store: Path, tell: Tell) -> Trace:
     from inferometer.formats.opening import import_trace
     from inferometer.record.workers.parts import join_parts
 
@@ -79,10 +80,10 @@ def _import(run: Given, store: Path, tell: Tell) -> Trace:
 
 
 def text_of(path: Path) -> str:
-    """A path as `Given` has it."""
+    """A path as `JobRun` has it."""
     return os.fsencode(path).decode("latin-1")
 
 
-def path_of(run: Given) -> Path:
+def path_of(run: JobRun) -> Path:
     """Where a run lies."""
     return Path(os.fsdecode(run["path"].encode("latin-1")))
