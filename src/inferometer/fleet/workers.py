@@ -17,7 +17,7 @@ from inferometer.fleet.readers import ReadersClosed, Reading
 from inferometer.fleet.reasons import setting_aside
 from inferometer.fleet.remote import fetched
 from inferometer.fleet.sources import Place
-from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError
+from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError, machine_bytes
 
 USUAL_MEMORY: Final = 2 << 30
 _ONE_THREAD: Final = {  # a process for each core already; and sums of floats don't hang on how threads shared them
@@ -42,8 +42,8 @@ def usual_workers() -> int:
 
 def usual_memory(workers: int) -> int:
     """2 GiB each, or what leaves a quarter of the machine's memory to others."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(LEAST_BYTES, min(USUAL_MEMORY, machine * 3 // 4 // workers))
+    machine = machine_bytes()
+    return USUAL_MEMORY if machine is None else max(LEAST_BYTES, min(USUAL_MEMORY, machine * 3 // 4 // workers))
 
 
 class Workers:

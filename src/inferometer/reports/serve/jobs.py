@@ -20,6 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from inferometer.errors import clean
+from inferometer.guarded import machine_bytes
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 MEMORY_SHARE = 0.5  # of the machine's, for one job
@@ -233,12 +234,9 @@ class Jobs:
 
 
 def usual_memory_bytes() -> int:
-    """`MEMORY_SHARE` of what the machine has, at least 2 GiB."""
-    try:
-        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 4 * _LEAST_MEMORY
-    return max(_LEAST_MEMORY, int(MEMORY_SHARE * machine))
+    """`MEMORY_SHARE` of what the machine has, at least 2 GiB; 8 GiB where that isn't known."""
+    machine = machine_bytes()
+    return 4 * _LEAST_MEMORY if machine is None else max(_LEAST_MEMORY, int(MEMORY_SHARE * machine))
 
 
 def _read(place: Path) -> Any:
