@@ -75,7 +75,7 @@ def _import(run: JobRun, store: Path, tell: Tell) -> Trace:
     def progress(done: int, total: int | None) -> None:
         tell(f"reading {run['title']}", min(1.0, done / total) if total else None)
 
-    limits = Limits() if run["is_limited"] else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
+    limits = Limits() if run["is_limited"] else Limits.none()
     return import_trace(path_of(run), store, limits=limits, progress=progress)
 
 
