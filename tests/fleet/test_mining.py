@@ -15,7 +15,7 @@ from inferometer.errors import FormatError, InputError, Unavailable
 from inferometer.fleet.mining import mine
 from inferometer.fleet.on_ray.cluster import check_address, room
 from inferometer.fleet.on_ray.workers import RayWorkers
-from inferometer.fleet.reading import open_fleet
+from inferometer.fleet.opening import open_fleet
 from inferometer.fleet.store import FleetWriter
 from inferometer.fleet.tables import DIGEST
 from inferometer.fleet.workers import WorkerLimits, Workers

@@ -20,7 +20,7 @@ from inferometer.commands.options.selection import Number, match_option, top_opt
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
-    from inferometer.fleet.reading import Fleet
+    from inferometer.fleet.opening import Fleet
 
 _TIMES = ("kernels", "families", "operators", "shapes", "classes")
 _QUESTIONS = ("overview", "models", *_TIMES, "outliers", "changes", "importance", "savings")
@@ -87,7 +87,7 @@ def run(
     has_page = output is not None and question == "overview"
     if output is not None:
         _check_output(output, is_page=has_page, by=by, force=force, out=out)
-    from inferometer.fleet.reading import open_fleet
+    from inferometer.fleet.opening import open_fleet
 
     fleet = open_fleet(place, dict(map(_pair, only)))
     if output is not None and has_page:

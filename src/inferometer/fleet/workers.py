@@ -1,7 +1,7 @@
 """Processes that make digests, each within its memory: one that breaks a limit or dies takes no other with it.
 
 A process that has read many files may hold memory that the next one lacks. So what fails in a used process is tried
-once more in a new one: whether a trace is read never hangs on those before it.
+once more in a new one: whether a trace can be read never depends on those before it.
 """
 
 import os
@@ -20,7 +20,7 @@ from inferometer.fleet.sources import Place
 from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError, machine_bytes
 
 USUAL_MEMORY: Final = 2 << 30
-_ONE_THREAD: Final = {  # a process for each core already; and sums of floats don't hang on how threads shared them
+_ONE_THREAD: Final = {  # a process for each core already; and sums of floats must not depend on how threads share them
     **dict.fromkeys(("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
 

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.comparison_limits import ALPHA, SEED
-from inferometer.fleet.reading import Fleet
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.tables import TRACE
 
 Values = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Clusters:
 
 
 def clusters_of(fleet: Fleet, column: str | None) -> Clusters:
-    """Traces with one value of a column of `reading.GROUPS` are a cluster, those without it, too; None: each is one."""
+    """Traces with one value of a column of `opening.GROUPS` are a cluster, those without it, too; None: each is one."""
     name = TRACE if column is None else column
     numbers = fleet.traces.select(TRACE, pl.col(name).rank("dense").fill_null(0).cast(pl.Int64).alias("cluster"))
     dense = numbers.with_columns((pl.col("cluster").rank("dense") - 1).cast(pl.Int64).alias("cluster"))
@@ -77,6 +77,12 @@ def _share_errors(parts: Values, wholes: Values) -> tuple[Values, Values]:
     squares = np.einsum("ct,ct->t", parts, parts) - 2 * share * (wholes @ parts) + share**2 * (wholes @ wholes)
     far = _ERRORS * np.sqrt(np.maximum(squares, 0.0)) / whole
     return np.maximum(share - far, 0.0), share + far
+
+
+def cluster_sums(rows: pl.DataFrame, column: str, clusters: int) -> Values:
+    """Sums of a column by the numbers `cluster`. Shape (clusters,)."""
+    sums = np.bincount(rows["cluster"].to_numpy(), weights=rows[column].to_numpy(), minlength=clusters)
+    return sums.astype(np.float64)
 
 
 def pivot(rows: pl.DataFrame, clusters: int, things: int) -> Values:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from inferometer.analyses.compare.causes.resampling import median_ratio_interval
 from inferometer.analyses.comparison_limits import ALPHA, SEED
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.alike import KIND, median_steps
-from inferometer.fleet.reading import Fleet
 from inferometer.trace.losses import Losses
 
 Values = NDArray[np.float64]

@@ -13,8 +13,8 @@ import polars as pl
 
 from inferometer.analyses.model.recognition import Recognised, find_matrices, recognise
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.times import HOUR_NS
-from inferometer.fleet.reading import Fleet
 from inferometer.fleet.tables import TRACE
 from inferometer.trace.losses import Losses
 

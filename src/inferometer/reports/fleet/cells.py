@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from inferometer.fleet.reading import Fleet
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.tables import TRACE
 
 FILTERS: Final = ("model", "gpu", "engine", "version", "date")

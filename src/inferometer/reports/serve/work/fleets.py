@@ -5,8 +5,8 @@ from typing import Any
 
 from inferometer.analyses.sql.query import QueryResult, query_tables
 from inferometer.fleet.joined import JOINED
+from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.questions.overview import fleet_overview
-from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.fleet.tables import SOURCES
 from inferometer.reports.fleet.page import build_blocks, render_fleet
 from inferometer.reports.page.document import Page
