@@ -124,7 +124,7 @@ class Endpoints:
         place = await uploads.take(name, request.stream(), size)
         state.library.add(uploads.folder)
         await asyncio.to_thread(state.library.scan)
-        state.hub.tell({"runs": True})
+        state.hub.send({"runs": True})
         state.read_ahead()
         kept = next((run.id for run in state.library.runs.values() if run.path == place), None)
         return Json({"name": place.name, "id": kept}, 201)
@@ -133,7 +133,7 @@ class Endpoints:
         """Name a run, besides its own name."""
         uploads, run = self._uploads(), self._run(request)
         uploads.tag(run.id, msgspec.json.decode(await requests.read_body(request), type=list[str]))
-        self._state.hub.tell({"runs": True})
+        self._state.hub.send({"runs": True})
         return Json({"tags": uploads.tags(run.id)})
 
     def _runs_of(self, asked: requests.JobRequest) -> tuple[Run, ...]:

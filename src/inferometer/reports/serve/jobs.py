@@ -58,7 +58,7 @@ class Work:
 
 @dataclass
 class Job:
-    """One job, as the page is told of it."""
+    """One job: its work, how far it is, and what came of it."""
 
     id: str
     work: Work
@@ -77,7 +77,7 @@ class Job:
         return self.state in ("done", "failed", "cancelled")
 
     def as_json(self, *, is_whole: bool = True) -> dict[str, Any]:
-        """What the page is told; without the rows of a question where it isn't `is_whole`."""
+        """What a page gets; without the rows of a question where it isn't `is_whole`."""
         return {
             "id": self.id,
             "kind": self.work.kind,

@@ -48,7 +48,7 @@ class Kept:
 
 
 def key_of(*parts: object) -> str:
-    """A name for a content that these tell apart."""
+    """A name for a content that is the same while these are."""
     return hashlib.sha256(repr(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 

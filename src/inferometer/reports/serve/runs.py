@@ -1,6 +1,6 @@
 """The runs below the paths that the server was started with: files, stores, fleets, and recordings that still go on.
 
-Nothing of them is read but the list of a store's files, as bytes, which tells one state of it from another. A client
+Nothing of them is read but the list of a store's files, as bytes, which changes whenever the store does. A client
 knows a run by a number that we gave it, never by a path.
 """
 

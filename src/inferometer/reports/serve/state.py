@@ -1,4 +1,4 @@
-"""What the server knows: runs with what jobs found of them, jobs, and who is told of changes."""
+"""What the server knows: runs with what jobs found of them, jobs, and the pages that hear of changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,13 +38,13 @@ _HEARTBEAT_S = 15.0
 
 
 class Hub:
-    """Tells all pages that are open of changes. One that lags too far behind is left, and asks anew."""
+    """Sends changes to all pages that are open. One that lags too far behind is dropped, and asks anew."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[bytes | None]] = set()
 
-    def tell(self, event: dict[str, Any]) -> None:
-        """Send it to all."""
+    def send(self, event: dict[str, Any]) -> None:
+        """Send an event to all pages."""
         text = b"data: " + msgspec.json.encode(event) + b"\n\n"
         for queue in self._queues:
             if queue.full():
@@ -119,7 +119,7 @@ class State:
         return key_of("pair", *(run.key for run in runs)) if len(runs) > 1 else runs[0].key
 
     def heard(self, job: Job) -> None:
-        """A job changed: what it found of a run is remembered, and pages are told."""
+        """A job changed: what it found of a run is remembered, and pages hear of it."""
         if job.work.kind == "about" and job.is_over:
             key = job.work.of[0]
             if job.state == "done":
@@ -127,8 +127,8 @@ class State:
                 self.failures.pop(key, None)
             else:
                 self.failures[key] = job.error or "Reading it was cancelled."
-            self.hub.tell({"runs": True})
-        self.hub.tell({"job": job.as_json(is_whole=False)})
+            self.hub.send({"runs": True})
+        self.hub.send({"job": job.as_json(is_whole=False)})
 
     def read_ahead(self) -> None:
         """Begin to read what the list has nothing to say of yet, the newest first."""

@@ -8,7 +8,7 @@ from typing import TypedDict
 from inferometer.errors import FormatError
 from inferometer.file_locks import locked
 from inferometer.formats.source import Limits
-from inferometer.reports.serve.work.telling import Tell
+from inferometer.reports.serve.work.progress import Progress
 from inferometer.trace.trace import Trace
 
 STORE = "run.ifm"
@@ -29,7 +29,7 @@ class JobRun(TypedDict):
     is_limited: bool
 
 
-def open_run(run: JobRun, tell: Tell) -> Trace:
+def open_run(run: JobRun, progress: Progress) -> Trace:
     """All its tables.
 
     Raises:
@@ -37,18 +37,18 @@ def open_run(run: JobRun, tell: Tell) -> Trace:
     """
     from inferometer.formats.opening import open_trace
 
-    tell(f"opening {run['title']}", None)
+    progress(f"opening {run['title']}", None)
     if run["kind"] == "store":
         return open_trace(path_of(run))
     store = Path(run["kept"]) / STORE
     with locked(Path(run["kept"]) / _LOCK):  # of two jobs that ask for a run that is new, one reads it
         if not store.exists():
-            return _import(run, store, tell)
+            return _import(run, store, progress)
         try:
             return open_trace(store).under_name(run["title"]) if run["kind"] == "parts" else open_trace(store)
         except FormatError:  # what we kept is damaged: it is made again
             shutil.rmtree(store)
-            return _import(run, store, tell)
+            return _import(run, store, progress)
 
 
 def is_profile(run: JobRun) -> bool:
@@ -65,18 +65,18 @@ def is_profile(run: JobRun) -> bool:
     return True
 
 
-def _import(run: JobRun, store: Path, tell: Tell) -> Trace:
+def _import(run: JobRun, store: Path, progress: Progress) -> Trace:
     from inferometer.formats.opening import import_trace
     from inferometer.record.workers.parts import join_parts
 
     if run["kind"] == "parts":
         return join_parts(path_of(run), store).under_name(run["title"])
 
-    def progress(done: int, total: int | None) -> None:
-        tell(f"reading {run['title']}", min(1.0, done / total) if total else None)
+    def on_read(done: int, total: int | None) -> None:
+        progress(f"reading {run['title']}", min(1.0, done / total) if total else None)
 
     limits = Limits() if run["is_limited"] else Limits.none()
-    return import_trace(path_of(run), store, limits=limits, progress=progress)
+    return import_trace(path_of(run), store, limits=limits, progress=on_read)
 
 
 def text_of(path: Path) -> str:
