@@ -132,7 +132,7 @@ def _fitted(table: Table, rows: pl.DataFrame | None, *order: str) -> pl.DataFram
 
 
 def _shortened(text: str | None) -> str | None:
-    """A text as it is; of a long one the beginning, and a hash that tells it from others that begin so."""
+    """A text as it is; of a long one the beginning, and a hash of the whole, since others may begin alike."""
     if text is None or len(text) <= _LONGEST_ARGUMENT:
         return text
     return f"{text[:_LONGEST_ARGUMENT]}… {sha256(text.encode(errors='replace')).hexdigest()[:12]}"

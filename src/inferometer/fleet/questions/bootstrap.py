@@ -1,4 +1,4 @@
-"""Intervals of shares by resampling clusters of traces: traces of one deployment tell less than as many of several.
+"""Intervals of shares by resampling clusters of traces: traces of one deployment say less than as many of several.
 
 A draw takes as many clusters as there are, with replacement, and each share anew: of sums over these clusters. The
 interval is that of the 2.5 % and 97.5 % quantiles. The same fleet has the same draws.

@@ -40,7 +40,7 @@ class Agent(msgspec.Struct, gc=False):
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it is one; a rocpd file says so in words."""
+        """Whether it is a GPU: a number in JSON, a word in CSV and rocpd."""
         return (self.type.lower() if isinstance(self.type, str) else self.type) in _GPU
 
 

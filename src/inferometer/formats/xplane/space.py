@@ -45,7 +45,7 @@ class Space:
 
     planes: list[RawPlane] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
 def read_space(source: Source, losses: Losses) -> Space:
@@ -67,7 +67,7 @@ def read_space(source: Source, losses: Losses) -> Space:
         elif number == _HOST:
             space.hosts.append(text_of(value))
         elif number in (_ERROR, _WARNING):
-            space.said.append(text_of(value))
+            space.messages.append(text_of(value))
     if cut.where:
         losses.count("truncated", example=cut.where)
     if not space.planes:

@@ -1,7 +1,7 @@
 """What a page's filters choose from: each combination of model, GPU, engine, version and date that traces have, a cell.
 
-Where there are more of them than a page holds, the last of these isn't told apart, then the one before it: the page
-has no such filter, and says so.
+Where there are more of them than a page holds, the last of these is left out, then the one before it: the page has
+no such filter, and says so.
 """
 
 from collections.abc import Sequence
