@@ -187,7 +187,7 @@ def test_a_fleet_without_a_readable_trace_has_all_tables(tmp_path: Path) -> None
 def test_without_ray_or_an_address_of_it_what_to_do_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="expected HOST:PORT, found 'profiles/'") as raised:
         check_address("profiles/")
-    assert "behind the paths" in str(raised.value.hint)
+    assert "after the paths" in str(raised.value.hint)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     trace = write_trace(tmp_path / "t.json", ("gemm", 1.0))
     with pytest.raises(Unavailable, match="ray is not installed") as refused:

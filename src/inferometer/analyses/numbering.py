@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
-_FEW = 4  # combinations of values a row, up to which a table of all is quicker than sorting
+_FEW = 4  # combinations of values per row, up to which a table of all is quicker than sorting
 _FEW_NUMBERS = 2**16
 
 
