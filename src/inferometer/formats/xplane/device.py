@@ -151,7 +151,7 @@ class DeviceReader:
             },
             schema_overrides={"correlation_id": pl.Int64, "framework_op": pl.String},
         ).with_row_index("row")
-        return self._instructions.note(plane, place.process, place.device.name, rows)
+        return self._instructions.note_launches(plane, place.process, place.device.name, rows)
 
     def _spans(self, plane: Plane, device: Device, line: Any, name: str) -> None:
         events = self._lines.read(line, "spans")

@@ -92,7 +92,7 @@ class HostReader:
         api = names.set(launches, KERNEL_LAUNCH).cast(pl.Categorical)
         self._out.add("calls", n, {"api": api, "correlation_id": ids, **where, **_times(events)})
         called = pl.DataFrame({"correlation_id": ids, **where, **_times(events)}, schema_overrides=CALLED)
-        self._instructions.called.append(called.filter(ids.is_not_null()).select(list(CALLED)))
+        self._instructions.note_calls(called.filter(ids.is_not_null()))
 
     def _spans(self, plane: Plane, events: Events, where: dict[str, Values]) -> None:
         plane.count_bad_names(events.name_id, "spans")
