@@ -265,7 +265,7 @@ def _more(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer", ou
     """The profile, the log, the store and the overhead, of those that were asked for."""
     found: dict[str, Any] = {}
     if asked.is_profiled and answer.submissions:
-        run = _profiled(asked, engine, answer)
+        run = _profiled(engine, answer)
         if asked.log is not None:
             _write_log(run, out)
         if asked.profile:
@@ -282,7 +282,7 @@ def _more(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer", ou
     return found
 
 
-def _profiled(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer") -> "ProfiledRun":
+def _profiled(engine: "WebGpuEngine", answer: "DeviceAnswer") -> "ProfiledRun":
     from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
 
     assert answer.request is not None  # the conversation always says what it asked for
