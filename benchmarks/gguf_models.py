@@ -33,7 +33,8 @@ from inferometer.backends.wgsl.cache_formats import CACHE_FORMATS
 from inferometer.backends.wgsl.weight_formats import FORMATS
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.hf.model import HfEngine, load_model
-from inferometer.engines.webgpu.engine import WebGpuEngine, load_webgpu
+from inferometer.engines.webgpu.engine import WebGpuEngine
+from inferometer.engines.webgpu.load import load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
 

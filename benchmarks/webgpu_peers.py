@@ -39,7 +39,8 @@ from benchmarks.record_overhead import interval
 from benchmarks.webgpu_engine import open_random
 from tests.engines.gguf.real_models import SMOLLM2, real_model
 
-from inferometer.engines.webgpu.engine import WebGpuEngine, load_webgpu
+from inferometer.engines.webgpu.engine import WebGpuEngine
+from inferometer.engines.webgpu.load import load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 
 PEER = Path(__file__).parent / "peers" / "tinygrad_decode.py"

@@ -39,7 +39,7 @@ from benchmarks.record_overhead import interval
 from benchmarks.webgpu_peers import BATCHES, LEAST_SAME, PROMPTS, SMALL, SMALL_CONFIG, ours
 
 from inferometer.engines.webgpu.browser.chromium import Chromium
-from inferometer.engines.webgpu.engine import load_webgpu
+from inferometer.engines.webgpu.load import load_webgpu
 
 PEERS = Path(__file__).parent / "peers"
 CONFIG = {**SMALL_CONFIG, "vocab_size": 2048}

@@ -204,7 +204,7 @@ ASK_FOR_NONE: Final = (
 
 
 class Passed:
-    """Adds to a file the node ids of tests that passed without an extra and ask for none, one a line."""
+    """Adds to a file the node ids of tests that passed without an extra and ask for none, one per line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

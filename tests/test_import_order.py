@@ -16,7 +16,7 @@ PACKAGE = "inferometer"
 SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 GROUND = (
     *("errors", "units", "registry", "privacy", "new_files"),
-    *("side_files", "spreadsheets", "guarded", "caches", "samples", "loopback", "failures"),
+    *("side_files", "file_locks", "spreadsheets", "guarded", "caches", "samples", "loopback", "failures"),
 )
 ROOMS = (
     *("trace", "hardware", "names", "operators", "architectures", "formats", "analyses", "findings"),

@@ -174,6 +174,14 @@ class Guarded:
         return f"it ended the process that read it ({ended}; limit of memory: {self._memory_bytes >> 20:,} MiB)"
 
 
+def machine_bytes() -> int | None:
+    """Memory of this machine; None where the system doesn't say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not there, or not known by this name
+        return None
+
+
 def serve(module: str, bounded: Bounded, memory_bytes: int, seconds: float) -> None:
     """Answer calls until the input ends; what runs in the process."""
     import resource

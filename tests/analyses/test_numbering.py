@@ -5,14 +5,14 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.analyses.numbering import dense, in_time
+from inferometer.analyses.numbering import number_rows, order_in_time
 
 ROW = st.tuples(st.integers(0, 3) | st.none(), st.sampled_from(["x", "b", "a", None]))
 
 
 def test_numbers_of_values_are_in_order_with_nulls_last() -> None:
     frame = pl.DataFrame({"a": [2, None, 1, 2], "b": ["x", "x", None, "a"]})
-    code, keys = dense(frame)
+    code, keys = number_rows(frame)
     assert keys == [(1, None), (2, "a"), (2, "x"), (None, "x")]
     assert code.tolist() == [2, 3, 0, 1]
 
@@ -20,7 +20,7 @@ def test_numbers_of_values_are_in_order_with_nulls_last() -> None:
 @given(st.lists(ROW, max_size=20), st.sampled_from([pl.String(), pl.Categorical()]))
 def test_any_values_are_numbered_as_sorting_says(rows: list[tuple[int | None, str | None]], text: pl.DataType) -> None:
     frame = pl.DataFrame(rows, schema={"a": pl.Int64, "b": text}, orient="row")
-    code, keys = dense(frame.with_columns(nothing=pl.lit(None, dtype=pl.Int64)))
+    code, keys = number_rows(frame.with_columns(nothing=pl.lit(None, dtype=pl.Int64)))
     whole = [(*row, None) for row in rows]
     assert keys == sorted(set(whole), key=lambda row: (row[0] is None, row[0] or 0, row[1] is None, row[1] or ""))
     assert [keys[number] for number in code] == whole
@@ -29,13 +29,13 @@ def test_any_values_are_numbered_as_sorting_says(rows: list[tuple[int | None, st
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), max_size=20))
 def test_order_is_by_number_and_time_and_equal_rows_stay(rows: list[tuple[int, int]]) -> None:
     number, time_ns = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    order = in_time(number, time_ns)
+    order = order_in_time(number, time_ns)
     asked = sorted(range(len(rows)), key=lambda i: rows[i])
     assert (asked if order is None else order.tolist()) == asked
     assert (order is None) == (asked == list(range(len(rows))))
 
 
 def test_numbers_beyond_16_bits_are_put_in_order_too() -> None:
-    order = in_time(np.array([2**16, 3, 2**16]), np.array([5, 7, 4]))
+    order = order_in_time(np.array([2**16, 3, 2**16]), np.array([5, 7, 4]))
     assert order is not None
     assert order.tolist() == [1, 2, 0]

@@ -9,11 +9,11 @@ from benchmarks.fleet_traces import BROKEN, LABELS, Truth, write_fleet
 from tests.fleet.mined import mined
 
 import inferometer
+from inferometer.fleet.opening import open_fleet
 from inferometer.fleet.questions.changes import fleet_changes
 from inferometer.fleet.questions.importance import fleet_importance
 from inferometer.fleet.questions.outliers import fleet_outliers
 from inferometer.fleet.questions.times import fleet_times
-from inferometer.fleet.reading import open_fleet
 
 TRACES = 60
 Given = tuple[Truth, dict[str, Any], dict[str, Asked]]

@@ -131,7 +131,7 @@ def test_a_tree_with_a_base_has_the_difference_in_every_form(
     assert sum(int(base) for base, _ in pairs) == data["base_ns"]
     assert sum(int(candidate) for _, candidate in pairs) == data["candidate_ns"]
     code, _, err = run("tree", files["eager"], "--base", files["eager"], "--speedscope", capsys=capsys)
-    assert (code, "--speedscope has one value a stack" in err) == (2, True)
+    assert (code, "--speedscope has one value per stack" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

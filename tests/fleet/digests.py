@@ -10,7 +10,7 @@ import polars as pl
 
 from inferometer.bench.exchange.traced_shapes import TracedShape, encode_shapes
 from inferometer.fleet.digest import encode_digest
-from inferometer.fleet.reading import Fleet, open_fleet
+from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.store import FleetWriter, source_rows
 from inferometer.fleet.tables import DIGEST
 from inferometer.trace.tables import Table

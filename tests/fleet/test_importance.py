@@ -8,9 +8,9 @@ from tests.fleet.digests import fleet_of, op
 
 from inferometer.bench.exchange import read_workloads
 from inferometer.errors import InputError
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.bootstrap import clusters_of, share_intervals
 from inferometer.fleet.questions.importance import fleet_importance, op_parts, weighed
-from inferometer.fleet.reading import Fleet
 from inferometer.fleet.representatives import choose_representatives
 from inferometer.fleet.shape_file import encode_representatives
 

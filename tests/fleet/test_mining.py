@@ -17,7 +17,7 @@ from inferometer.errors import FormatError, InputError, Unavailable
 from inferometer.fleet.mining import mine
 from inferometer.fleet.on_ray.cluster import check_address, room
 from inferometer.fleet.on_ray.workers import RayWorkers
-from inferometer.fleet.reading import open_fleet
+from inferometer.fleet.opening import open_fleet
 from inferometer.fleet.store import FleetWriter
 from inferometer.fleet.tables import DIGEST
 from inferometer.fleet.workers import WorkerLimits, Workers
@@ -222,7 +222,7 @@ def tables_of(fleet: Path) -> dict[str, bytes]:
 def test_without_ray_or_an_address_of_it_what_to_do_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="expected HOST:PORT, found 'profiles/'") as raised:
         check_address("profiles/")
-    assert "behind the paths" in str(raised.value.hint)
+    assert "after the paths" in str(raised.value.hint)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     trace = write_trace(tmp_path / "t.json", ("gemm", 1.0))
     with pytest.raises(Unavailable, match="ray is not installed") as refused:

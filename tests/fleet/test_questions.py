@@ -7,11 +7,11 @@ from tests.fleet.digests import fleet_of, kernel, op, steps
 from tests.fleet.mined import write_trace
 
 from inferometer.errors import InputError, UnknownName
+from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.questions.outliers import fleet_outliers
 from inferometer.fleet.questions.overview import fleet_overview
 from inferometer.fleet.questions.savings import fleet_savings
 from inferometer.fleet.questions.times import fleet_times
-from inferometer.fleet.reading import Fleet, open_fleet
 
 HOUR = 3_600_000_000_000
 

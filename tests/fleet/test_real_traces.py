@@ -12,10 +12,10 @@ import inferometer
 from inferometer.commands.main import main
 from inferometer.fleet.about import engine_of
 from inferometer.fleet.mining import Mined, mine
+from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.questions.importance import fleet_importance
 from inferometer.fleet.questions.models import recognised_traces
 from inferometer.fleet.questions.times import fleet_times
-from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.fleet.workers import WorkerLimits, Workers
 
 ROOT = Path(__file__).resolve().parents[2]

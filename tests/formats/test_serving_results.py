@@ -303,7 +303,7 @@ def test_damaged_and_too_large_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(VLLM).encode())[:-20])
     with pytest.raises(FormatError, match="the compressed data"):
         read_serving(path)
-    with pytest.raises(FormatError, match="expected at most 100 bytes, found more"):
+    with pytest.raises(FormatError, match="expected at most 100 bytes, since it is held in memory, found more"):
         read_serving(write(tmp_path, VLLM), limits=Limits(held_bytes=100))
     with pytest.raises(InputError, match="No such file"):
         read_serving(tmp_path / "none.json")

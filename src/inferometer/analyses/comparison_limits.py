@@ -91,7 +91,7 @@ OTHER_UNIT = 1.25
 """Cycles whose calls differ by more than this factor, all alike, are another unit of work."""
 
 SAME_CALLS = 0.1
-"""Calls a step agree within this; two cycles of one engine differ by a call or two of hundreds."""
+"""Calls per step agree within this; two cycles of one engine differ by a call or two of hundreds."""
 
 MIN_SHARED = 5
 """Functions in common from which on a missing ratio of calls says that the work differs."""

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.numbering import in_time, number_groups
+from inferometer.analyses.numbering import number_groups, order_in_time
 
 Times = NDArray[np.int64]
 _LARGEST = 2**62
@@ -92,7 +92,7 @@ def longest_pauses(group: Times, start_ns: Times, end_ns: Times, groups: int) ->
 
 def _in_order(group: Times, start_ns: Times, end_ns: Times) -> tuple[Times, Times, Times]:
     """The same by group and start; as given where they are so."""
-    order = in_time(group, start_ns)
+    order = order_in_time(group, start_ns)
     return (group, start_ns, end_ns) if order is None else (group[order], start_ns[order], end_ns[order])
 
 

@@ -7,12 +7,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
-_FEW = 4  # combinations of values a row, up to which a table of all is quicker than sorting
+_FEW = 4  # combinations of values per row, up to which a table of all is quicker than sorting
 _FEW_NUMBERS = 2**16
 
 
-def dense(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
-    """The number of each row's values, and the values of each number, in order, nulls last."""
+def number_rows(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
+    """Number the different rows in the order of their values, nulls last.
+
+    Returns:
+        The number of each row, from 0. Shape (rows,).
+        The values of each number.
+    """
     columns = [_numbered(frame[name]) for name in frame.columns]
     code = np.zeros(frame.height, dtype=np.int64)
     for numbers, values in columns:
@@ -33,13 +38,21 @@ def dense(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
 
 
 def number_groups(frame: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:
-    """`dense`, with the values of each number as a row of a frame."""
-    number, keys = dense(frame)
+    """As `number_rows`, with the values of each number as a row of a frame."""
+    number, keys = number_rows(frame)
     return number, pl.DataFrame(keys, schema=frame.schema, orient="row")
 
 
-def in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:
-    """What sorts by number, from 0, and time, equal ones as they are; None where all are in order."""
+def order_in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:
+    """The places of rows in the order of number, then time; equal ones stay as they are.
+
+    Args:
+        number: From 0. Shape (rows,).
+        time_ns: Shape (rows,).
+
+    Returns:
+        Shape (rows,); None where the rows are in order already.
+    """
     is_later = (number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & (time_ns[1:] >= time_ns[:-1]))
     if is_later.all():
         return None

@@ -7,7 +7,7 @@ kept in a cache from one call to the next. A kernel that fuses calls saves what 
 Matrices have `weight_bytes` an element; vectors (norm weights, biases) are kept in the type of the activations, even
 where matrices are quantized. Sizes that are no whole number of bytes round up.
 
-Letters: M rows, one a token of a sequence of the batch; N outputs and K inputs of a matrix.
+Letters: M rows, one per token of a sequence of the batch; N outputs and K inputs of a matrix.
 """
 
 import math
@@ -168,7 +168,7 @@ def attention(
     window: int | None = None,
     softcap: bool = False,
 ) -> OperatorCall:
-    """Causal attention over the cache and the new tokens: 4 FLOPs a head, pair of positions and element of a head.
+    """Causal attention over the cache and the new tokens: 4 FLOPs per head, pair of positions and element of a head.
 
     That is a multiply and an add for the score, and the same for the sum of values. The softmax isn't counted, a
     softcap is (a divide, a tanh, a multiply a score). Keys and values are read once for all heads that share them.

@@ -10,7 +10,7 @@ from typing import Any
 from inferometer.errors import FormatError
 
 LAYERS = 4_096
-"""A step has some twenty calls a layer. Llama 3.1 405B has 126."""
+"""A step has some twenty calls per layer. Llama 3.1 405B has 126."""
 EXPERTS = 8_192
 """Of a layer. DeepSeek V3 has 256."""
 HEADS = 65_536

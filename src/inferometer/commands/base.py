@@ -95,7 +95,7 @@ class TraceArgument:
         """What to refuse; nothing with `--no-limits`."""
         from inferometer.formats.source import Limits
 
-        return Limits() if self.limited else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
+        return Limits() if self.limited else Limits.none()
 
 
 class ReaderLeft(Exception):

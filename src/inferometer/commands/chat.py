@@ -84,7 +84,7 @@ from inferometer.commands.options.selection import Number
 @click.option("--log", type=click.Choice(("engine",)), help=(
     "webgpu: print the profiled run on stdout as a log with a report per submit, for other commands."))  # fmt: skip
 @click.option("--overhead", is_flag=True, help=(
-    "webgpu: run it again in one pass, in a pass a kernel and profiled: what profiling costs."))  # fmt: skip
+    "webgpu: run it again in one pass, in a pass per kernel, and profiled: what profiling costs."))  # fmt: skip
 @output_options("json")
 def run(model: str, prompt: str | None, engine: str, out: Output, **options: Any) -> int:
     import gc

@@ -26,7 +26,7 @@ _PERCENT = 100
 )
 @click.argument("base", metavar="BASE")
 @click.argument("candidate", metavar="CANDIDATE")
-@click.option("--base-set", metavar="DIR", help="Further normal runs, one a file or folder in it, for the noise level.")
+@click.option("--base-set", metavar="DIR", help="Further normal runs, a file or folder each, for the noise level.")
 @hardware_option("What both ran on, for capacities: 'A100 SXM 80GB'.")
 @click.option("--format", "form", metavar="NAME", help="Read both as this format; see `inferometer formats`.")
 @click.option("--check", is_flag=True, help="Exit 1 where the candidate is slower beyond noise, for CI.")

@@ -1,6 +1,7 @@
 """`inferometer fleet`: questions about all traces of a fleet."""
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +21,16 @@ from inferometer.commands.options.selection import Number, match_option, top_opt
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
-    from inferometer.fleet.reading import Fleet
+    from inferometer.fleet.opening import Fleet
 
 _TIMES = ("kernels", "families", "operators", "shapes", "classes")
 _QUESTIONS = ("overview", "models", *_TIMES, "outliers", "changes", "importance", "savings")
 _GROUPS = ("model", "gpu", "engine", "version", "deployment", "date", "format")
 _GROUPED = ("overview", *_TIMES)
 _WEIGHED = ("importance", "savings")
-_TOP = 20  # rows of these
-_FEW = 5
+_TOP = 20  # rows of importance and savings
+_FEW = 5  # shapes of an operator that stand for all
+_FASTER_PERCENT = 20.0
 
 
 @command(
@@ -67,76 +69,72 @@ _FEW = 5
 @output_options(*FORMATS)
 def run(
     place: str,
-    question: str,
-    by: str | None,
     only: tuple[str, ...],
-    top: int | None,
-    match: str | None,
-    weigh: str | None,
-    cluster: str | None,
-    faster: float | None,
     output: str | None,
     representatives: int | None,
     force: bool,
     out: Output,
+    **options: Any,
 ) -> None:
-    _refuse_mixed(question, {"--by": by, "--match": match, "--weigh": weigh, "--cluster": cluster, "--faster": faster,
-                             "--top": top, "--output": output, "--representatives": representatives})  # fmt: skip
-    if output is None and representatives is not None:
-        raise click.UsageError("--representatives needs --output.")
-    has_page = output is not None and question == "overview"
+    asked = _Asked(**options)
+    _refuse_mixed(asked, output, representatives)
+    writes_page = output is not None and asked.question == "overview"
     if output is not None:
-        _check_output(output, is_page=has_page, by=by, force=force, out=out)
-    from inferometer.fleet.reading import open_fleet
+        _check_output(output, is_page=writes_page, by=asked.by, force=force, out=out)
+    from inferometer.fleet.opening import open_fleet
 
     fleet = open_fleet(place, dict(map(_pair, only)))
-    if output is not None and has_page:
+    if output is not None and writes_page:
         _write_page(fleet, output, only, force=force, out=out)
         return
     if output is not None:
-        _write_shapes(fleet, Path(output), most=representatives or _FEW, weigh=weigh, force=force)
-    out.show(_answer(fleet, question, by=by, top=top, match=match, weigh=weigh, cluster=cluster, faster=faster))
+        _write_shapes(fleet, Path(output), most=representatives or _FEW, weigh=asked.weigh, force=force)
+    out.show(_answer(fleet, asked))
 
 
-def _answer(
-    fleet: "Fleet",
-    question: str,
-    *,
-    by: str | None,
-    top: int | None,
-    match: str | None,
-    weigh: Any,
-    cluster: str | None,
-    faster: float | None,
-) -> "Result":
-    if question == "overview":
+@dataclass(frozen=True)
+class _Asked:
+    """A question with its options; None is an option that wasn't given."""
+
+    question: str
+    by: str | None
+    top: int | None
+    match: str | None
+    weigh: Any
+    cluster: str | None
+    faster: float | None
+
+
+def _answer(fleet: "Fleet", asked: _Asked) -> "Result":
+    if asked.question == "overview":
         from inferometer.fleet.questions.overview import fleet_overview
 
-        return fleet_overview(fleet, by=by)
-    if question == "models":
+        return fleet_overview(fleet, by=asked.by)
+    if asked.question == "models":
         from inferometer.fleet.questions.models import fleet_models
 
         return fleet_models(fleet)
-    if question == "outliers":
+    if asked.question == "outliers":
         from inferometer.fleet.questions.outliers import fleet_outliers
 
         return fleet_outliers(fleet)
-    if question == "changes":
+    if asked.question == "changes":
         from inferometer.fleet.questions.changes import fleet_changes
 
         return fleet_changes(fleet)
-    if question == "importance":
+    if asked.question == "importance":
         from inferometer.fleet.questions.importance import fleet_importance
 
-        return fleet_importance(fleet, weighing=weigh or "time", cluster=cluster, top=top or _TOP)
-    if question == "savings":
+        return fleet_importance(fleet, weighing=asked.weigh or "time", cluster=asked.cluster, top=asked.top or _TOP)
+    if asked.question == "savings":
         from inferometer.fleet.questions.savings import fleet_savings
 
-        return fleet_savings(fleet, faster=(faster or 20.0) / 100, cluster=cluster, top=top or _TOP)
+        faster = (asked.faster or _FASTER_PERCENT) / 100
+        return fleet_savings(fleet, faster=faster, cluster=asked.cluster, top=asked.top or _TOP)
     from inferometer.fleet.questions.times import fleet_times
 
-    what: Any = question
-    return fleet_times(fleet, what, by=by, top=top, match=match)
+    what: Any = asked.question
+    return fleet_times(fleet, what, by=asked.by, top=asked.top, match=asked.match)
 
 
 def _check_output(output: str, *, is_page: bool, by: str | None, force: bool, out: Output) -> None:
@@ -216,21 +214,23 @@ def _write_shapes(fleet: "Fleet", target: Path, *, most: int, weigh: Any, force:
         click.echo(f"{each.operator}: {kept}, {stands}", err=True)
 
 
-def _refuse_mixed(question: str, given: dict[str, Any]) -> None:
+def _refuse_mixed(asked: _Asked, output: str | None, representatives: int | None) -> None:
     """Refuse options that the question hasn't."""
-    fits = {
-        "--by": _GROUPED,
-        "--match": _TIMES,
-        "--weigh": ("importance",),
-        "--cluster": _WEIGHED,
-        "--faster": ("savings",),
-        "--output": ("overview", "importance"),
-        "--representatives": ("importance",),
-        "--top": (*_TIMES, *_WEIGHED),
-    }
-    for option, value in given.items():
-        if value is not None and question not in fits[option]:
-            raise click.UsageError(f"{option} is for {', '.join(fits[option])}, not for {question}.")
+    options = (  # what was given, and the questions that have it
+        ("--by", asked.by, _GROUPED),
+        ("--match", asked.match, _TIMES),
+        ("--weigh", asked.weigh, ("importance",)),
+        ("--cluster", asked.cluster, _WEIGHED),
+        ("--faster", asked.faster, ("savings",)),
+        ("--top", asked.top, (*_TIMES, *_WEIGHED)),
+        ("--output", output, ("overview", "importance")),
+        ("--representatives", representatives, ("importance",)),
+    )
+    for option, value, questions in options:
+        if value is not None and asked.question not in questions:
+            raise click.UsageError(f"{option} is for {', '.join(questions)}, not for {asked.question}.")
+    if output is None and representatives is not None:
+        raise click.UsageError("--representatives needs --output.")
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """`inferometer kernels`: the table of kernel time."""
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -30,7 +31,9 @@ from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.analyses.labels import By
+    from inferometer.analyses.result import Result
     from inferometer.analyses.rows import SortKey
+    from inferometer.analyses.tables.kernels import KernelTable
 
 _BY = ("name", "short", "family", "library", "dtype", "tile", "layer", "role", "op-args")
 _COLUMNS = {  # what the table is made of; a reader that gains by it reads no others
@@ -40,7 +43,6 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
         *("resolution_ns", "rank", "step", "layer", "role"),
     ),
 }
-
 _TIED = ("rank", "device", "start_ns", "grid", "block")  # what ties launches to counted ones
 
 
@@ -74,98 +76,110 @@ _TIED = ("rank", "device", "start_ns", "grid", "block")  # what ties launches to
 @click.option("--section", type=click.IntRange(min=0), metavar="N", help="Only this table of a file with several.")
 @model_options(sizes=True, renamed=False)
 @output_options(*FORMATS)
-def run(
-    source: TraceArgument,
-    by: str,
-    sort: "SortKey",
-    top: int | None,
-    match: str | None,
-    device: str | None,
-    stream: int | None,
-    rank: int | None,
-    between: tuple[int, int] | None,
-    raw: bool,
-    memory: bool,
-    roofline: bool,
-    captures: tuple[str, ...],
-    counters: str | None,
-    section: int | None,
-    modelled: Modelled,
-    out: Output,
-) -> None:
-    if counters is not None and (by != "name" or roofline or memory or section is not None):
+def run(source: TraceArgument, out: Output, **options: Any) -> None:
+    asked = _Asked(**options)
+    _refuse_mixed(asked)
+    if asked.by_ops:
+        out.show(_by_ops(source, asked))
+    elif asked.modelled.config is not None:
+        by_layer = asked.by == "layer"
+        config, run = asked.modelled.config, asked.section
+        out.show(asked.modelled.bounds(source, config, rank=asked.rank, run=run, by_layer=by_layer, top=asked.top))
+    else:
+        table = _table(source, asked)
+        out.show(table)
+        if table.others and out.form in ("csv", "tsv"):
+            others = ", ".join(str(other.section) for other in table.others)
+            click.echo(f"Only section {table.section} is printed; --section gives the others: {others}.", err=True)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The options, by the names that the command hands on."""
+
+    by: str
+    sort: "SortKey"
+    top: int | None
+    match: str | None
+    device: str | None
+    stream: int | None
+    rank: int | None
+    between: tuple[int, int] | None
+    raw: bool
+    memory: bool
+    roofline: bool
+    captures: tuple[str, ...]
+    counters: str | None
+    section: int | None
+    modelled: Modelled
+
+    @property
+    def by_ops(self) -> bool:
+        """Whether launches are tied to the ops that launched them, for bounds or arguments."""
+        return self.roofline or self.by == "op-args"
+
+
+def _refuse_mixed(asked: _Asked) -> None:
+    """Refuse options that don't go together."""
+    by, section, sort = asked.by, asked.section, asked.sort
+    if asked.counters is not None and (by != "name" or asked.roofline or asked.memory or section is not None):
         raise click.UsageError("--counters and --by, --roofline, --memory or --section are mutually exclusive.")
-    if roofline or by == "op-args":
-        if roofline and by != "name":
+    if asked.by_ops:
+        if asked.roofline and by != "name":
             raise click.UsageError("--roofline and --by are mutually exclusive.")
-        if raw or memory or section is not None or sort != "total" or modelled.config is not None:
+        if asked.raw or asked.memory or section is not None or sort != "total" or asked.modelled.config is not None:
             raise click.UsageError(
                 "With --roofline or --by op-args, of the choices only --top, --match, --capture, --hardware and the "
                 "selection of launches fit."
             )
-        how = Attributing(captures, (), (), device, stream, rank, between)
-        _show_modelled(source, how, modelled, out, top=top, match=match, by_kernel=roofline)
         return
-    if captures:
+    if asked.captures:
         raise click.UsageError("--capture needs --roofline or --by op-args.")
-    if modelled.config is not None:
-        if device is not None:
+    if asked.modelled.config is not None:
+        if asked.device is not None:
             raise click.UsageError("--device chooses a device of the trace; what it ran on is --hardware.")
-        if by not in ("name", "layer") or raw or memory or any((sort != "total", match, stream, between, counters)):
+        others = (asked.match, asked.stream, asked.between, asked.counters)
+        is_mixed = asked.raw or asked.memory or sort != "total" or any(each is not None for each in others)
+        if by not in ("name", "layer") or is_mixed:
             raise click.UsageError("With --model-config, of the choices only --by layer, --top and --section fit.")
-        by_layer = by == "layer"
-        bounds = modelled.bounds(source, modelled.config, rank=rank, run=section, by_layer=by_layer, top=top)
-        out.show(bounds)
         return
-    modelled.refuse_alone()
-    if modelled.hardware is not None and not is_setting("hardware"):
+    asked.modelled.refuse_alone()
+    if asked.modelled.hardware is not None and not is_setting("hardware"):
         raise click.UsageError("--hardware needs --model-config or --roofline; --device chooses a device of the trace.")
-    chosen = {"device": device, "stream": stream, "rank": rank}
-    selected = [column for column, value in chosen.items() if value is not None]
-    more = () if counters is None else _TIED
-    needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected, *more)}
-    counted = None if counters is None else open_counters(source, counters)
-    trace = source.open(needed, rank=None if between else rank)  # a window counts from the start of all ranks
 
+
+def _by_ops(source: TraceArgument, asked: _Asked) -> "Result":
+    """The kernels with the bounds of their ops, or the ops with their arguments."""
+    how = Attributing(asked.captures, (), (), asked.device, asked.stream, asked.rank, asked.between)
+    found = model_trace(source, how, device=asked.modelled.ran_on())
+    if asked.roofline:
+        from inferometer.analyses.roofline.kernel_bounds import kernel_bounds
+
+        return kernel_bounds(found, top=asked.top, match=asked.match)
+    from inferometer.analyses.roofline.op_arguments import op_arguments
+
+    return op_arguments(found, top=asked.top, match=asked.match)
+
+
+def _table(source: TraceArgument, asked: _Asked) -> "KernelTable":
     from inferometer.analyses.selection import Selection
     from inferometer.analyses.tables.kernels import kernel_table
 
-    selection = Selection(device, stream, rank, between)
-    table = kernel_table(
-        trace,
-        selection,
-        sort=sort,
-        top=top,
-        match=match,
-        raw=raw,
-        copies=memory,
-        section=section,
-        by=cast("By", by),
-        counters=counted,
+    chosen = {"device": asked.device, "stream": asked.stream, "rank": asked.rank}
+    selected = [column for column, value in chosen.items() if value is not None]
+    tied = () if asked.counters is None else _TIED
+    needed = None if asked.between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected, *tied)}
+    counters = None if asked.counters is None else open_counters(source, asked.counters)
+    rank = None if asked.between else asked.rank  # a window counts from the start of all ranks
+    return kernel_table(
+        source.open(needed, rank=rank),
+        Selection(asked.device, asked.stream, asked.rank, asked.between),
+        sort=asked.sort,
+        top=asked.top,
+        match=asked.match,
+        raw=asked.raw,
+        copies=asked.memory,
+        section=asked.section,
+        by=cast("By", asked.by),
+        counters=counters,
     )
-    out.show(table)
-    if table.others and out.form in ("csv", "tsv"):
-        others = ", ".join(str(other.section) for other in table.others)
-        click.echo(f"Only section {table.section} is printed; --section gives the others: {others}.", err=True)
-
-
-def _show_modelled(
-    source: TraceArgument,
-    how: Attributing,
-    modelled: Modelled,
-    out: Output,
-    *,
-    top: int | None,
-    match: str | None,
-    by_kernel: bool,
-) -> None:
-    """The kernels with bounds, or the ops with their arguments."""
-    found = model_trace(source, how, device=modelled.ran_on())
-    if by_kernel:
-        from inferometer.analyses.roofline.kernel_bounds import kernel_bounds
-
-        out.show(kernel_bounds(found, top=top, match=match))
-    else:
-        from inferometer.analyses.roofline.op_arguments import op_arguments
-
-        out.show(op_arguments(found, top=top, match=match))

@@ -12,7 +12,7 @@ from inferometer.commands.base import FORMATS, Output, command, output_options
     "names",
     group="Tools",
     help="What kernel names tell: library, family, type, tile and more.\n\n"
-    "Names come from the command line, or one a line from standard input where none is given or the name is -.",
+    "Names come from the command line, or one per line from standard input where none is given or the name is -.",
     example="inferometer names decode nvjet_tst_128x112_64x7_1x2_h_bz_splitK_TNT",
 )
 @click.argument("action", type=click.Choice(("decode",)), metavar="decode")
@@ -34,6 +34,6 @@ def _read_names(names: Sequence[str]) -> list[str]:
 
 
 def _lines(stream: Iterable[bytes]) -> list[str]:
-    """Names one a line; empty lines are no names. Bytes that aren't UTF-8 become replacement characters."""
+    """Names, one per line; empty lines are no names. Bytes that aren't UTF-8 become replacement characters."""
     lines = (line.decode("utf-8", errors="replace").strip("\r\n\ufeff") for line in stream)
     return [line for line in lines if line.strip()]

@@ -80,7 +80,7 @@ def run(
     asked = TreeOptions(layers, frames, how.code, depth, min_share / 100, match)
     if base is not None:
         if speedscope:
-            raise click.UsageError("--speedscope has one value a stack: with --base, take --folded.")
+            raise click.UsageError("--speedscope has one value per stack: with --base, use --folded.")
         _show_difference(source, base, how, asked, out, folded=folded)
         return
     table = call_tree(how.find(source), **vars(asked))

@@ -1,4 +1,4 @@
-"""The loop around a model: one pass over the prompt, then one a token. B sequences, T tokens, V vocabulary.
+"""The loop around a model: one pass over the prompt, then one per token. B sequences, T tokens, V vocabulary.
 
 Each pass is a step for a recording that runs, and a call of the path `prefill` or `decode`; choosing the token is a
 call of the path `sample` below it.

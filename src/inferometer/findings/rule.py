@@ -172,8 +172,8 @@ class Evidence:
     def printed(self) -> pl.DataFrame:
         """Sums as printed, with their step's phase: one row a label and step.
 
-        `passes`: how often the layer ran in the step, one a token in decode. `op`: the label's first word. Empty where
-        sums aren't by step.
+        `passes`: how often the layer ran in the step, one per token in decode. `op`: the label's first word. Empty
+        where sums aren't by step.
         """
         steps = self.trace.steps.select("step", "phase", "decode_tokens").collect().unique("step", keep="first")
         rows = self.trace.totals.filter(pl.col("step").is_not_null()).collect()

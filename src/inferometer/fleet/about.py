@@ -100,11 +100,15 @@ def _gpu(facts: Facts, devices: pl.DataFrame, modelled: Roofline | None) -> str 
 
 
 def _began(trace: Trace) -> int | None:
-    """Of a source whose times are absolute already, they are: no clock of a machine says a time since 2001."""
+    """When its first launch began, ns since 1970; None where the clock isn't tied to the wall clock.
+
+    Some sources have absolute times and don't say so: no clock that counts from a machine's boot is past 2001.
+    """
     start: int | None = trace.launches.select(pl.col("start_ns").min()).collect().item()
-    base = trace.facts.clock_base_ns
-    if start is None or base is not None:
-        return None if start is None or base is None else start + base
+    if start is None:
+        return None
+    if trace.facts.clock_base_ns is not None:
+        return start + trace.facts.clock_base_ns
     return start if start > _SINCE_2001_NS else None
 
 

@@ -1,4 +1,4 @@
-"""What is at a path: its size, a stamp that tells whether it changed, and the hash that names it."""
+"""What is at a path: its size, a stamp that changes with it, and the hash that names its content."""
 
 import os
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ Digest = Mapping[str, pl.DataFrame]
 MOST_LAUNCHES: Final = 2_000_000
 """Of a trace with more, ops aren't modelled: 3 GB would be needed for it."""
 _MOST_OPS: Final = 2_000
-_LONGEST_ARGUMENT: Final = 2_000  # characters: a list of 10,000 tensors tells no more
+_LONGEST_ARGUMENT: Final = 2_000  # characters: a list of 10,000 tensors adds nothing
 _ARGUMENTS: Final = ("input_dims", "input_dtypes", "input_strides", "scalars", "operator_args")
 
 
@@ -92,12 +92,12 @@ def _recorded_steps(trace: Trace) -> StepTable | None:
 
 def _kernels(table: KernelTable) -> pl.DataFrame:
     names = [decode(name) for name in table.frame["kernel"]]
-    told = [
+    decoded = [
         pl.Series("short", [name.short_name for name in names], dtype=pl.String),
         pl.Series("family", [name.family for name in names], dtype=pl.String),
         pl.Series("library", [name.library for name in names], dtype=pl.String),
     ]
-    return _fitted(KERNELS, table.frame.with_columns(told))
+    return _fitted(KERNELS, table.frame.with_columns(decoded))
 
 
 def _ops(modelled: Roofline) -> pl.DataFrame:
@@ -132,7 +132,7 @@ def _fitted(table: Table, rows: pl.DataFrame | None, *order: str) -> pl.DataFram
 
 
 def _shortened(text: str | None) -> str | None:
-    """A text as it is; of a long one the beginning, and a hash that tells it from others that begin so."""
+    """A text as it is; of a long one the beginning, and a hash of the whole, since others may begin alike."""
     if text is None or len(text) <= _LONGEST_ARGUMENT:
         return text
     return f"{text[:_LONGEST_ARGUMENT]}… {sha256(text.encode(errors='replace')).hexdigest()[:12]}"

@@ -42,10 +42,8 @@ def join_sources(rows: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_labels(rows: pl.DataFrame) -> pl.DataFrame:
-    """What the labels of the path say goes before what the file says."""
-    told = [msgspec.json.decode(text, type=dict[str, str]) for text in rows["labels"]]
-    labelled = rows.with_columns(pl.lit(None, dtype=pl.String).alias("deployment"))
-    said = pl.DataFrame(
-        {name: [each.get(name) for each in told] for name in LABELS}, schema=dict.fromkeys(LABELS, pl.String)
-    )
-    return labelled.with_columns(pl.coalesce(said[name], pl.col(name)).alias(name) for name in LABELS).drop("labels")
+    """Rows of `traces` with the labels of their paths, which count more than what the file says."""
+    decoded = [msgspec.json.decode(text, type=dict[str, str]) for text in rows["labels"]]
+    labels = {name: pl.Series([each.get(name) for each in decoded], dtype=pl.String) for name in LABELS}
+    known = rows.with_columns(pl.lit(None, dtype=pl.String).alias("deployment"))
+    return known.with_columns(pl.coalesce(labels[name], pl.col(name)).alias(name) for name in LABELS).drop("labels")

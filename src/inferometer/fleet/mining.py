@@ -74,7 +74,7 @@ def mine(
     with FleetWriter(Path(place)) as fleet, readers:
         run = _Run(fleet, readers, retry=retry)
         before = fleet.sources()
-        rows, todo = _looked_at(run, places, pattern, before)
+        rows, todo = _look_at_places(run, places, pattern, before)
         _work(run, todo, rows, on_progress)
         kept = before.filter(~pl.col("path").is_in(list(rows)))
         sources = pl.concat([kept, source_rows(rows.values())]).select(list(SOURCES.schema))
@@ -82,10 +82,10 @@ def mine(
     return _mined(sources, run.made)
 
 
-def _looked_at(
+def _look_at_places(
     run: "_Run", places: Iterable[Place], pattern: re.Pattern[str] | None, before: pl.DataFrame
 ) -> tuple[_Rows, list[tuple[Place, Content]]]:
-    """Rows of `sources`, as far as a look tells them, and the places that must be read for the rest."""
+    """Rows of `sources`, as far as size and stamp of a place suffice, and the places that must be read for the rest."""
     known = {row["path"]: row for row in before.iter_rows(named=True)}
     rows: _Rows = {}
     todo = []
@@ -112,7 +112,7 @@ def _work(
     rows: _Rows,
     on_progress: Callable[[Progress], None] | None,
 ) -> None:
-    """Take all in turn, the largest first, so that no process has a large one left at the end."""
+    """Read the places, the largest first, so that no process has a large one left at the end; complete their `rows`."""
     ordered = sorted(todo, key=lambda each: -each[1].bytes)
     done, done_bytes, total = 0, 0, sum(content.bytes for _, content in todo)
     with ThreadPoolExecutor(run.readers.count) as pool:
@@ -181,7 +181,7 @@ class _Run:
 
 
 def _look(place: Place) -> Content | str:
-    """What is there; a text says why that can't be told."""
+    """Size and stamp of what is there; or a text that says why they aren't known."""
     try:
         with setting_aside(place.name, OSError):
             return look_at_url(place.name) if place.is_remote else look_at(Path(place.name))

@@ -20,7 +20,7 @@ class SetAside(Exception):
 
 @contextmanager
 def setting_aside(name: str, *also: type[Exception]) -> Iterator[None]:
-    """Raise `SetAside` for what the block says of the file at `name`, and for errors of the classes `also`."""
+    """Turn errors about the file at `name` into `SetAside`: those that readers raise, and the classes `also`."""
     expected: tuple[type[Exception], ...] = (InputError, Unavailable, *also)
     try:
         yield
@@ -30,6 +30,6 @@ def setting_aside(name: str, *also: type[Exception]) -> Iterator[None]:
 
 def _reason(error: Exception, name: str) -> str:
     """What went wrong, without the name: the same content has the same reason under all of them."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else getattr(error, "message", str(error))
-    text = clean(said.removeprefix(f"{printable(name)}: ").replace(printable(name), "the file"))
+    why = error.strerror if isinstance(error, OSError) and error.strerror else getattr(error, "message", str(error))
+    text = clean(why.removeprefix(f"{printable(name)}: ").replace(printable(name), "the file"))
     return blank_secrets(text)[:_LONGEST]

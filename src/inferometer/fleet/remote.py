@@ -1,7 +1,7 @@
 """Traces behind URLs, through fsspec: `s3://`, `gs://`, `hf://` and what else it has a reader for.
 
-fsspec comes with the extra `cloud`, as do the readers of these three. A trace is fetched whole, into a folder that goes
-with the block.
+fsspec comes with the extra `cloud`, as do the readers of these three. A trace is fetched whole, into a folder that
+is removed afterwards.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def list_urls(url: str) -> list[str]:
         Unavailable: fsspec, or its reader for such URLs, isn't installed.
     """
     system, path = _open(url)
-    with _said(url):
+    with _refusing(url):
         if any(mark in path for mark in "*?["):
             found = sorted(name for name in system.glob(path) if system.isfile(name))
         elif system.isdir(path):
@@ -38,19 +38,29 @@ def list_urls(url: str) -> list[str]:
 
 
 def look_at_url(url: str) -> Content:
-    """Size and stamp, as the system says them."""
+    """Size and stamp, as the file system behind the URL reports them.
+
+    Raises:
+        InputError: It isn't there, or may not be read.
+        Unavailable: fsspec, or its reader for such URLs, isn't installed.
+    """
     system, path = _open(url)
-    with _said(url):
+    with _refusing(url):
         return Content(int(system.size(path) or 0), str(system.ukey(path)))
 
 
 @contextmanager
 def fetched(url: str) -> Iterator[Path]:
-    """The file here, under its own name."""
+    """A copy of the file on this machine, under its own name, until the block ends.
+
+    Raises:
+        InputError: It can't be fetched.
+        Unavailable: fsspec, or its reader for such URLs, isn't installed.
+    """
     system, path = _open(url)
     with TemporaryDirectory(prefix="inferometer-") as folder:
         target = Path(folder, Path(path).name)
-        with _said(url):
+        with _refusing(url):
             system.get_file(path, str(target))
         yield target
 
@@ -74,8 +84,8 @@ def _open(url: str) -> "tuple[AbstractFileSystem, str]":
 
 
 @contextmanager
-def _said(url: str) -> Iterator[None]:
-    """What a reader of somebody else raises, as a refusal of this URL."""
+def _refusing(url: str) -> Iterator[None]:
+    """Turn what another package's reader raises into an `InputError` about this URL."""
     try:
         yield
     except (InputError, Unavailable):

@@ -1,7 +1,7 @@
 """Writes a fleet: each digest, or the reason why there is none, at once and whole; all of them joined at the end.
 
-What is written hangs on the contents and the names they were given alone: not on how many processes made it, in what
-order, or how often they were killed. One process at a time writes: the others are refused.
+What is written depends only on the contents and on the names that they were given: not on how many processes made it,
+in what order, or how often they were killed. One process at a time writes; others are refused.
 """
 
 import os

@@ -41,7 +41,7 @@ ABOUT: Final = Table(
         Column(
             "began_ns", _I64, "When its first launch began, ns since 1970.", "its clock isn't tied to the wall clock"
         ),
-        Column("basis", _TEXT, "What tells the time of kernels: `launches`, or `totals` that the source printed."),
+        Column("basis", _TEXT, "Where the time of kernels is from: `launches`, or `totals` that the source printed."),
         Column("launches", _I64, "Launches, copies and memory sets among them."),
         Column("held_ns", _I64, "Time for which it held its GPUs: first launch to last end, summed over them."),
         Column("busy_ns", _I64, "Time in which they ran something, the same sum."),
@@ -59,8 +59,8 @@ KERNELS: Final = Table(
     "One kernel of a trace, by name, as `inferometer kernels` has it.",
     [
         Column("kernel", _TEXT, "Its name, demangled."),
-        Column("short", _TEXT, "What its name tells, in short."),
-        Column("family", _TEXT, "The family of its name: `gemm`, `attention`, `norm`, …; `other` where it tells none."),
+        Column("short", _TEXT, "Its name in short, as `inferometer kernels` decodes it."),
+        Column("family", _TEXT, "The family of its name: `gemm`, `attention`, `norm`, …; `other` for an unknown name."),
         Column("library", _TEXT, "Whose kernel it is, by its name."),
         Column("count", _I64, "Launches.", _NO_STATISTIC),
         Column("total_ns", _I64, "Sum of their durations."),
@@ -147,7 +147,7 @@ LOSSES: Final = Table(
     "What of a trace could not be read or had to be mended, counted under one name.",
     [
         Column("name", _TEXT, "The loss."),
-        Column("severity", _TEXT, "error, warning or info."),
+        Column("severity", _TEXT, "warning or info."),
         Column("category", _TEXT, "The file's own category.", "not known"),
         Column("dropped", pl.Boolean(), "Whether these events have no row."),
         Column("count", _I64, "How often."),

@@ -15,7 +15,7 @@ def _make(path: bytes, limited: bool) -> bytes:
     from inferometer.formats.opening import open_trace
     from inferometer.formats.source import Limits
 
-    limits = Limits() if limited else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
+    limits = Limits() if limited else Limits.none()
     with open_trace(os.fsdecode(path), limits=limits) as trace:
         return encode_digest(make_digest(trace))
 

@@ -1,7 +1,7 @@
 """Processes that make digests, each within its memory: one that breaks a limit or dies takes no other with it.
 
 A process that has read many files may hold memory that the next one lacks. So what fails in a used process is tried
-once more in a new one: whether a trace is read never hangs on those before it.
+once more in a new one: whether a trace can be read never depends on those before it.
 """
 
 import os
@@ -17,10 +17,10 @@ from inferometer.fleet.readers import ReadersClosed, Reading
 from inferometer.fleet.reasons import setting_aside
 from inferometer.fleet.remote import fetched
 from inferometer.fleet.sources import Place
-from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError
+from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError, machine_bytes
 
 USUAL_MEMORY: Final = 2 << 30
-_ONE_THREAD: Final = {  # a process for each core already; and sums of floats don't hang on how threads shared them
+_ONE_THREAD: Final = {  # a process for each core already; and sums of floats must not depend on how threads share them
     **dict.fromkeys(("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
 
@@ -42,8 +42,8 @@ def usual_workers() -> int:
 
 def usual_memory(workers: int) -> int:
     """2 GiB each, or what leaves a quarter of the machine's memory to others."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(LEAST_BYTES, min(USUAL_MEMORY, machine * 3 // 4 // workers))
+    machine = machine_bytes()
+    return USUAL_MEMORY if machine is None else max(LEAST_BYTES, min(USUAL_MEMORY, machine * 3 // 4 // workers))
 
 
 class Workers:

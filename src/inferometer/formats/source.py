@@ -40,6 +40,11 @@ class Limits:
     held_bytes: int | None = 512 << 20
     lines: int | None = 5_000_000
 
+    @classmethod
+    def none(cls) -> Self:
+        """Nothing is refused: for files that the user trusts."""
+        return cls(expansion=None, event_bytes=None, held_bytes=None, lines=None)
+
 
 class Closes(Protocol):
     """Work that goes on elsewhere."""

@@ -1,7 +1,7 @@
 """The clock at which a device's peak of the matrix units holds, which may be below its highest.
 
-Derived: matrix units do a power of two of FLOPs a cycle and multiprocessor (4,096 of bf16 on sm_90), so it is the least
-one that reaches the peak at the highest clock. Of H100 SXM that gives 1,830 MHz, as its notes say.
+Derived: matrix units do a power of two of FLOPs per cycle and multiprocessor (4,096 of bf16 on sm_90), so it is the
+least one that reaches the peak at the highest clock. Of H100 SXM that gives 1,830 MHz, as its notes say.
 """
 
 from math import ceil, log2

@@ -14,7 +14,7 @@ _WORD = r"[\w@~$.#'\ue000-\uefff]++"
 _TOKEN = re.compile(rf"const(?!\w)|{_WORD}(?:::{_WORD})*+|::|\s++|.", re.DOTALL | re.ASCII)
 _KEEPS_ITS_BRACKETS = ("lambda", "decltype", "sizeof", "alignof", "noexcept")
 _OPEN = {")": "(", ">": "<", "}": "{", "]": "["}
-_MARKS = frozenset(" ,<>()[]{}*&")
+_MARKS = frozenset(",<>()[]{}*&")
 _BOOLS = {"true": "1", "false": "0"}
 
 
@@ -28,17 +28,18 @@ class Canonical(msgspec.Struct, frozen=True, gc=False):
 
 def rewrite(name: str, *, is_function: bool) -> Canonical:
     """The whole name; what stands before the last word of a function is its return type."""
-    frame, arguments = _walk(_TOKEN.findall(name))
+    walk = _walk(_TOKEN.findall(name))
+    frame = walk.frame
     if (is_function or frame.parts[:1] == ["void"]) and frame.parts and not frame.parts[-1].endswith(CALL):
         frame.end_function()
     text, parts = frame.text(), frame.parts
     path = "".join([part for part in parts if part[:1] != "<"])
-    return Canonical(text, path, arguments if parts and parts[-1][:1] == "<" else ())
+    return Canonical(text, path, walk.arguments if parts and parts[-1][:1] == "<" else ())
 
 
 def rewrite_part(text: str) -> str:
     """A part of a name, such as a template's argument."""
-    return _walk(_TOKEN.findall(text))[0].text()
+    return _walk(_TOKEN.findall(text)).frame.text()
 
 
 class _Frame:
@@ -46,7 +47,7 @@ class _Frame:
 
     __slots__ = ("begin", "const", "function", "keep", "opening", "parts", "word")
 
-    def __init__(self, opening: str, keep: bool) -> None:
+    def __init__(self, opening: str, *, keep: bool) -> None:
         self.opening = opening
         self.keep = keep
         self.parts: list[str] = []
@@ -65,83 +66,118 @@ class _Frame:
             parts.append(CALLED)
         self.function = len(parts)
 
-    def text(self) -> str:
-        """All of it; a `const` that stood before the last type comes after it."""
+    def end_type(self) -> None:
+        """The last type has ended: a `const` that stood before it comes after it."""
         if self.const:
             self.parts.append(" const")
             self.const = False
+
+    def text(self) -> str:
+        """All of it."""
+        self.end_type()
         return "".join(self.parts)
 
     def split(self) -> tuple[str, ...]:
         """The pieces between the commas that stand by themselves."""
-        if not self.parts and not self.const:
+        self.end_type()
+        if not self.parts:
             return ()
-        if self.const:
-            self.parts.append(" const")
-            self.const = False
         return tuple("".join(["\n" if part == "," else part for part in self.parts]).split("\n"))
 
 
-def _walk(tokens: list[str]) -> tuple[_Frame, tuple[str, ...]]:
-    """What stands outside all brackets, and the arguments of the last template there."""
-    frame, outer, space, parens = _Frame("", True), list[_Frame](), False, 0
-    parts = frame.parts
-    arguments: tuple[str, ...] = ()  # of the last template outside all brackets
+class _Walk:
+    """The frames of a name, from the outermost to the one that is open. `arguments`: of the last template outside all.
+
+    `parens` counts the open parentheses; `after_space`: whether white space stands before the token at hand.
+    """
+
+    __slots__ = ("after_space", "arguments", "frame", "outer", "parens")
+
+    def __init__(self) -> None:
+        self.frame = _Frame("", keep=True)
+        self.outer: list[_Frame] = []
+        self.parens = 0
+        self.after_space = False
+        self.arguments: tuple[str, ...] = ()
+
+    def word(self, token: str) -> None:
+        """A name, a number, `::` or a sign that is no mark."""
+        frame = self.frame
+        if token == "const":
+            _place_const(frame, after_space=self.after_space)
+            return
+        if self.after_space and len(frame.parts) > frame.begin:
+            _place_space(frame)
+        if token[0] in "0123456789" and token.isalnum():
+            token = token.rstrip("uUlL")
+        elif token in _BOOLS:
+            token = _BOOLS[token]
+        frame.parts.append(token)
+
+    def comma(self) -> None:
+        """The next argument begins."""
+        frame = self.frame
+        frame.end_type()
+        frame.parts.append(",")
+        frame.begin = frame.word = len(frame.parts)
+
+    def pointer(self, token: str) -> None:
+        """`*` or `&`, of the type before."""
+        self.frame.end_type()
+        self.frame.parts.append(token)
+
+    def open(self, token: str) -> None:
+        """A bracket opens; parameters aren't kept."""
+        keep = token != "(" or self.after_space or not _is_call(self.frame.parts, self.frame)
+        self.outer.append(self.frame)
+        self.parens += token == "("
+        self.frame = _Frame(token, keep=keep)
+
+    def close(self, token: str) -> None:
+        """A bracket closes, which may match none."""
+        if token == ")" and self.parens:
+            while self.frame.opening == "<":  # it was a comparison
+                self.frame = _unfold(self.frame, self.outer)
+        if self.frame.opening != _OPEN[token]:
+            self.frame.parts.append(token)
+            return
+        self.parens -= token == ")"
+        inner, self.frame = self.frame, self.outer.pop()
+        if token != ">":
+            _close(self.frame, inner, token)
+            return
+        if not self.outer:
+            self.arguments = inner.split()
+        self.frame.parts.append(f"<{inner.text()}>")
+
+    def end(self) -> None:
+        """The name ends; brackets that are still open were never closed."""
+        while self.outer:
+            if self.frame.opening == "<" and len(self.outer) == 1:
+                self.arguments = self.frame.split()
+            self.frame = _unfold(self.frame, self.outer)
+
+
+def _walk(tokens: list[str]) -> _Walk:
+    """All tokens, in order."""
+    walk = _Walk()
     for token in tokens:
-        if token not in _MARKS:
-            if token == "const":
-                _place_const(frame, after_space=space)
-            else:
-                if space and len(parts) > frame.begin:
-                    _place_space(frame)
-                if token[0] in "0123456789" and token.isalnum():
-                    token = token.rstrip("uUlL")
-                elif token in _BOOLS:
-                    token = _BOOLS[token]
-                parts.append(token)
-        elif token == ",":
-            if frame.const:
-                parts.append(" const")
-                frame.const = False
-            parts.append(",")
-            frame.begin = frame.word = len(parts)
-        elif token == " ":
-            space = True
+        if token == " ":
+            walk.after_space = True
             continue
+        if token not in _MARKS:
+            walk.word(token)
+        elif token == ",":
+            walk.comma()
         elif token in "<([{":
-            keep = token != "(" or space or not _is_call(parts, frame)
-            outer.append(frame)
-            parens += token == "("
-            frame = _Frame(token, keep)
-            parts = frame.parts
+            walk.open(token)
         elif token in "*&":
-            if frame.const:
-                parts.append(" const")
-                frame.const = False
-            parts.append(token)
+            walk.pointer(token)
         else:
-            if token == ")" and parens:
-                while frame.opening == "<":  # it was a comparison
-                    frame = _unfold(frame, outer)
-                parts = frame.parts
-            if frame.opening != _OPEN[token]:
-                parts.append(token)
-            else:
-                parens -= token == ")"
-                inner, frame = frame, outer.pop()
-                parts = frame.parts
-                if token == ">":
-                    if not outer:
-                        arguments = inner.split()
-                    parts.append(f"<{inner.text()}>")
-                else:
-                    _close(frame, inner, token)
-        space = False
-    while outer:
-        if frame.opening == "<" and len(outer) == 1:
-            arguments = frame.split()
-        frame = _unfold(frame, outer)
-    return frame, arguments
+            walk.close(token)
+        walk.after_space = False
+    walk.end()
+    return walk
 
 
 def _place_const(frame: _Frame, *, after_space: bool) -> None:

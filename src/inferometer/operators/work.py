@@ -12,7 +12,7 @@ from math import ceil
 class Cost:
     """Work and bytes as the published catalogue has them: of an eager reference that copies what it updates.
 
-    `flops` counts products of matrices, `+ - * /` (1 an element), SiLU (4), softmax (4 an element less one a row),
+    `flops` counts products of matrices, `+ - * /` (1 per element), SiLU (4), softmax (4 per element, less one per row),
     layer norm (7), means (1 an element), sums (1 an element less one an output); nothing else. None, where a random
     draw decides: see `Operator.published_cost`.
     """

@@ -9,7 +9,7 @@ speedscope's format is described by https://www.speedscope.app/file-format-schem
 (`src/lib/file-format-spec.ts` of jlfwong/speedscope). We write one `sampled` profile: a stack of frames by their
 numbers, and its weight.
 
-Two values a line are of two runs, as difffolded.pl of FlameGraph writes them: base, then candidate.
+Two values per line are of two runs, as difffolded.pl of FlameGraph writes them: base, then candidate.
 
 Values are nanoseconds of device time. Each node's own time (`self_ns`) is one stack, so values add up to all device
 work of the tree; counts of launches have no place in either format.

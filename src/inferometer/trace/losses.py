@@ -308,6 +308,10 @@ class Losses:
         """Events without a row, of one category or of all."""
         return sum(loss.count for loss in self if loss.dropped and category in (None, loss.category))
 
+    def warnings(self) -> int:
+        """Sum of the counts of severity `warning`."""
+        return sum(loss.count for loss in self if loss.severity == "warning")
+
     def __iter__(self) -> Iterator[Loss]:
         """Gravest first, then by count."""
         losses = [
@@ -355,13 +359,16 @@ class Losses:
         losses = cls(data["scope"])
         losses.seen.update(data["events"])
         for entry in data["entries"]:
-            severity: Any = "warning" if entry["severity"] == "error" else entry["severity"]  # there was that once
-            kind = Kind(entry["name"], severity, "", entry["dropped"])
-            known = KINDS.get(entry["name"], kind)
-            losses.count(
-                entry["name"], entry["count"], category=entry["category"], example=entry["example"], kind=known
-            )
+            name, category, example = entry["name"], entry["category"], entry["example"]
+            kind = written_kind(name, entry["severity"], dropped=entry["dropped"])
+            losses.count(name, entry["count"], category=category, example=example, kind=kind)
         return losses
+
+
+def written_kind(name: str, severity: str, *, dropped: bool) -> Kind:
+    """The kind of a name in a file that any version wrote: today's, or for an unknown name as it was written."""
+    known: Severity = "info" if severity == "info" else "warning"  # a version before had "error", too
+    return KINDS.get(name) or Kind(name, known, "", dropped)
 
 
 def _as_line(text: str) -> str:

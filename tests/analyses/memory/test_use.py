@@ -6,7 +6,7 @@ import pytest
 from tools.make_memory_snapshot import encode, make_snapshot, stack
 
 import inferometer
-from inferometer.analyses.memory.history import Life, find_history
+from inferometer.analyses.memory.history import Lifetime, find_history
 from inferometer.analyses.memory.use import By, memory_use
 from inferometer.errors import InputError
 
@@ -62,14 +62,14 @@ def test_a_block_lives_until_the_allocator_has_it_back() -> None:
     events = [("alloc", 1, 10, 7), ("free_requested", 1, 10, 7), ("alloc", 2, 5, 8), ("free_completed", 1, 10, 7)]
     found = find_history(events, [(2, 5, 8)])
     assert found.curve == [0, 10, 10, 15, 5]
-    assert found.at(found.peak) == [Life(10, 0, 3, 7), Life(5, 2, None, 8)]
+    assert found.at(found.peak) == [Lifetime(10, 0, 3, 7), Lifetime(5, 2, None, 8)]
 
 
 def test_what_lived_before_the_first_event_is_in_the_curve_from_the_start() -> None:
     found = find_history([("free_completed", 1, 10, 7), ("alloc", 3, 1, 8)], [(2, 5, 9), (3, 1, 8)])
     assert found.curve == [15, 5, 6]
-    assert found.at(0) == [Life(10, -1, 0), Life(5, -1, None, 9)]
-    assert found.mismatched == 0
+    assert found.at(0) == [Lifetime(10, -1, 0), Lifetime(5, -1, None, 9)]
+    assert found.mismatched_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_events_and_the_state_at_the_end_may_disagree(
     events: list[tuple[str, int, int, None]], blocks: list[tuple[int, int, None]], mismatched: int
 ) -> None:
     found = find_history(events, blocks)
-    assert found.mismatched == mismatched
+    assert found.mismatched_bytes == mismatched
     assert found.curve[-1] == events[-1][2]
 
 

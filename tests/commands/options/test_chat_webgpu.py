@@ -168,7 +168,7 @@ def test_kernels_are_measured_when_asked_and_known_otherwise(chat: Chat, monkeyp
         return lambda path, checkpoint, runner, said: lambda key, candidates: (candidates[0], word)
 
     for word in ("known", "measured"):
-        monkeypatch.setattr(f"inferometer.engines.webgpu.engine.{word}_choices", saying(word))
+        monkeypatch.setattr(f"inferometer.engines.webgpu.tune.choices.{word}_choices", saying(word))
     words = ("--prompt", "Hello", "--new-tokens", 1, "--cold", "--json")
     for more, wanted in (((), {"tuned: known"}), (("--tune",), {"tuned: measured"}), (("--no-tune",), set())):
         found = json.loads(chat(*more, *words)[1])
@@ -249,7 +249,7 @@ def test_a_lost_device_leaves_what_there_is(chat: Chat, monkeypatch: pytest.Monk
             raise DeviceLost("planted: the device is gone")
         return submit(self, passes, timing)
 
-    monkeypatch.setattr("inferometer.engines.webgpu.engine.measure_rates", lambda executor: None)
+    monkeypatch.setattr("inferometer.engines.webgpu.load.measure_rates", lambda executor: None)
     monkeypatch.setattr(NumpyExecutor, "submit", lost)
     store = tmp_path / "run.ifm"
     code, _, err = chat("--prompt", "Hello", "--new-tokens", 20, "--cold", "--record", store, "--profile")
@@ -370,7 +370,7 @@ def test_a_browser_keeps_weights_in_the_users_caches_unless_told_otherwise(
         asked.append(browser_cache)
         raise Unavailable("planted")
 
-    monkeypatch.setattr("inferometer.engines.webgpu.engine.load_webgpu", load)
+    monkeypatch.setattr("inferometer.engines.webgpu.load.load_webgpu", load)
     code, _, err = chat("--prompt", "x", "--browser", *(word.format(home=home) for word in words))
     assert (code, "planted" in err) == (4, True)
     assert asked == [None if kept is None else Path(kept.format(home=home))]

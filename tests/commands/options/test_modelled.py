@@ -125,3 +125,12 @@ def test_a_spreadsheet_gets_the_rows_of_all_phases(log: str, capsys: pytest.Capt
     assert (code, header.split(",")[:2]) == (0, ["Phase", "Each"])
     assert {tuple(row.split(",")[:2]) for row in rows} == {("prefill", "step"), ("decode", "token")}
     assert len(rows) > 2
+
+
+@pytest.mark.parametrize("option", [("--stream", "0"), ("--stream", "7"), ("--match", "gemm"), ("--memory",)])
+def test_options_that_a_model_has_no_use_for_are_refused(
+    option: tuple[str, ...], log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run("kernels", log, "--model-config", "Llama-3.2-1B", *option, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert "With --model-config, of the choices only --by layer, --top and --section fit." in err

@@ -8,7 +8,7 @@ import pytest
 from inferometer.engines.chat.conversation import Conversation
 from inferometer.engines.hf.model import load_model
 from inferometer.engines.webgpu.chat.conversation import DeviceConversation
-from inferometer.engines.webgpu.engine import load_webgpu
+from inferometer.engines.webgpu.load import load_webgpu
 
 QUESTIONS = ("How are you?", "And what is new?", "Well then.")
 

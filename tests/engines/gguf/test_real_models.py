@@ -11,7 +11,7 @@ import pytest
 from tests.engines.gguf.real_models import GEMMA3, SMOLLM2, real_model
 
 from inferometer.engines.chat.tokens import Tokenizer
-from inferometer.engines.webgpu.engine import load_webgpu
+from inferometer.engines.webgpu.load import load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 from inferometer.errors import Unavailable
 

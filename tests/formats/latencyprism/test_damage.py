@@ -158,7 +158,7 @@ def test_any_name_is_kept_as_it_is(names: list[str]) -> None:
 def test_a_file_too_large_to_be_held_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "perf_data.csv"
     path.write_bytes(PERF + b"x" * (3 << 20) + b"\n")
-    with pytest.raises(FormatError, match=r"perf_data\.csv: expected at most 2 MiB, since it is held in memory"):
+    with pytest.raises(FormatError, match=r"perf_data\.csv: expected at most 2,097,152 bytes, since it is held"):
         inferometer.open(path, limits=inferometer.Limits(held_bytes=2 << 20))
     assert len(rows(inferometer.open(path), "function_times")) == 6
 

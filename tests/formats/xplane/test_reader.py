@@ -155,7 +155,7 @@ def test_a_file_that_a_text_tool_destroyed_is_refused_in_words(tmp_path: Path) -
 
 
 def test_a_file_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="larger than 0 MiB"):
+    with pytest.raises(FormatError, match="expected at most 100 bytes, since it is held in memory"):
         open_bytes(tmp_path, write_xplane(Options())[0], limits=Limits(held_bytes=100))
 
 

@@ -12,13 +12,13 @@ from tests.reports.page.accessibility import grave_violations
 from tests.reports.page.browser import Tab, find_chromium
 
 import inferometer
+from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.questions.importance import fleet_importance
 from inferometer.fleet.questions.models import fleet_models
 from inferometer.fleet.questions.outliers import fleet_outliers
 from inferometer.fleet.questions.overview import fleet_overview
 from inferometer.fleet.questions.savings import fleet_savings
 from inferometer.fleet.questions.times import What, fleet_times
-from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.reports.fleet.cells import find_cells
 from inferometer.reports.fleet.page import build_blocks, render_fleet, render_fleet_text
 from inferometer.reports.page.blocks import Block

@@ -22,7 +22,7 @@ from inferometer.reports.page.time_line.pack import unpack
 from inferometer.reports.serve.work import kinds, live, windows
 from inferometer.reports.serve.work.line_files import KeptLevels
 from inferometer.reports.serve.work.line_marks import find_places
-from inferometer.reports.serve.work.opened import Given, open_run, text_of
+from inferometer.reports.serve.work.opened import JobRun, open_run, text_of
 from inferometer.units import format_duration
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
@@ -32,9 +32,9 @@ def silent(doing: str, share: float | None) -> None:
     """Nobody looks on."""
 
 
-def given(path: Path, kept: Path, kind: str = "file") -> Given:
+def given(path: Path, kept: Path, kind: str = "file") -> JobRun:
     kept.mkdir(exist_ok=True)
-    return Given(path=text_of(path), kind=kind, kept=str(kept), title=path.name, is_limited=True)
+    return JobRun(path=text_of(path), kind=kind, kept=str(kept), title=path.name, is_limited=True)
 
 
 def test_of_two_jobs_that_ask_for_a_run_that_is_new_one_reads_it(tmp_path: Path) -> None:

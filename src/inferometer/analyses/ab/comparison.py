@@ -19,12 +19,12 @@ from inferometer.analyses.ab.control import KernelTest
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
-from inferometer.analyses.ab.rows import PathDifference, PathError, PathRow
+from inferometer.analyses.ab.rows import ArmPath, PathDifference, PathError, PathRow
 from inferometer.analyses.ab.statistics import LEVEL
 from inferometer.analyses.ab.steady import are_disturbed, interruptions, without
-from inferometer.analyses.ab.times import Clock, common_repetitions, sum_times
-from inferometer.analyses.ab.tree import join_paths
-from inferometer.analyses.ab.versus import ArmColumns, hold_against, without_verdicts
+from inferometer.analyses.ab.times import ArmTimes, Clock, common_repetitions, sum_times
+from inferometer.analyses.ab.tree import PathTree, join_paths
+from inferometer.analyses.ab.versus import ArmColumns, Held, hold_against, without_verdicts
 from inferometer.analyses.result import Result
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
@@ -173,11 +173,10 @@ class PathComparison(Result):
 def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, level: float = LEVEL) -> PathComparison:
     """Every path of every arm, each candidate held against the first arm.
 
-    Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, of the
-    same code in both arms, or where the control finds no difference of the kernels, `carried over` (see `versus` and
-    `control`), else `same` where the interval of the ratio is within 2 % of
-    1, else `unclear`; `too few` of fewer than 3 repetitions.
-    An interval is at 95 %, of its path alone.
+    All joined paths of a candidate are judged together (Benjamini and Hochberg). A path is `faster` or `slower`; or
+    `carried over`, where it differs and yet both arms run the same code, or the control finds no difference of the
+    kernels (see `versus` and `control`); else `same` where the interval of the ratio is within 2 % of 1, else
+    `unclear`; `too few` with fewer than 3 repetitions. An interval is at 95 %, of its path alone.
 
     Args:
         measurement: Of two arms or more; what ended early has what was measured so far, and may be empty.
@@ -200,45 +199,21 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
     steady = without(times, taken, tree)
     summed = Summed(host, times, taken, clock)
     means = Means.of(summed, tree)
-    columns = [
-        ArmColumns(
-            arm,
-            steady.totals[a],
-            steady.owns[a],
-            means.steady_totals[a],
-            means.steady_owns[a],
-            np.any(times.calls[a] > 0, axis=1),
-            backends_of(placed, arm, len(tree.nodes)),
-            operators_of(placed, arm, len(tree.nodes)),
-        )
-        for a, arm in enumerate(arms)
-    ]
+    columns = _arm_columns(arms, placed, tree, steady, means)
     faults = find_faults(measurement)
     found = as_errors(faults, tree.nodes[0].key if tree.nodes else "")
     errors, unplaced = worst_errors(pl.concat([found, measurement.errors]), tree)
+    disturbed = [arm for arm, is_so in zip(arms, are_disturbed(steady, tree), strict=True) if is_so]
     held = {}
     for each in columns[1:]:
-        kernels = KernelTest.of(measurement.control, columns[0].name, each.name, tree, clock)
+        base = columns[0]
+        kernels = KernelTest.of(measurement.control, base.name, each.name, tree, clock)
         own_errors = errors.get(each.name, dict[int, PathError]())
-        held[each.name] = hold_against(columns[0], each, tree, own_errors, kernels, level)
-    disturbed = [arm for arm, is_so in zip(arms, are_disturbed(steady, tree), strict=True) if is_so]
-    held = {arm: without_verdicts(each) if {arms[0], arm} & set(disturbed) else each for arm, each in held.items()}
-    by_arm = arm_paths(measurement, placed, tree, summed, means)
-    rows = [
-        PathRow(
-            path=node.key,
-            name=node.name,
-            parent=node.parent,
-            depth=node.depth,
-            operator=node.operator,
-            arms={arm: found[i] for arm, found in by_arm.items() if i in found},
-            versus={arm: found.paths[i] for arm, found in held.items()},
-        )
-        for i, node in enumerate(tree.nodes)
-    ]
+        against = hold_against(base, each, tree, own_errors, kernels, level)
+        held[each.name] = without_verdicts(against) if {base.name, each.name} & set(disturbed) else against
     return PathComparison(
         measured=measurement,
-        rows=rows,
+        rows=_rows(tree, arm_paths(measurement, placed, tree, summed, means), held),
         clock=clock,
         repetitions=len(repetitions),
         passes=compare_passes(measurement.passes, arms, measurement.facts, level),
@@ -251,6 +226,41 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         disturbed=disturbed,
         losses=Losses(ALL_TABLES),
     )
+
+
+def _arm_columns(
+    arms: Sequence[str], placed: pl.DataFrame, tree: PathTree, steady: ArmTimes, means: Means
+) -> list[ArmColumns]:
+    count = len(tree.nodes)
+    return [
+        ArmColumns(
+            arm,
+            steady.totals[a],
+            steady.owns[a],
+            means.steady_totals[a],
+            means.steady_owns[a],
+            np.any(steady.calls[a] > 0, axis=1),
+            backends_of(placed, arm, count),
+            operators_of(placed, arm, count),
+        )
+        for a, arm in enumerate(arms)
+    ]
+
+
+def _rows(tree: PathTree, by_arm: Mapping[str, Mapping[int, ArmPath]], held: Mapping[str, Held]) -> Sequence[PathRow]:
+    """A row per path, with each arm that calls it and each candidate against the base."""
+    return [
+        PathRow(
+            path=node.key,
+            name=node.name,
+            parent=node.parent,
+            depth=node.depth,
+            operator=node.operator,
+            arms={arm: paths[i] for arm, paths in by_arm.items() if i in paths},
+            versus={arm: each.paths[i] for arm, each in held.items()},
+        )
+        for i, node in enumerate(tree.nodes)
+    ]
 
 
 def _check(measurement: PathMeasurement, level: float) -> None:

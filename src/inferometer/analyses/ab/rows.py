@@ -12,7 +12,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Layers:
-    """What one row of several layers holds: the shortest and the longest, and their median ns a repetition."""
+    """What one row of several layers holds: the shortest and the longest, and their median ns per repetition."""
 
     count: int
     min_ns: float

@@ -18,8 +18,8 @@ the whole runs.
 finds the program's GPU among pooled samples, `causes/granularity.py` matches the series of both runs.
 `causes/metric_roles.py` says which metric may be a cause and how bad a change of it is, `causes/causes.py` ranks
 them, `slowdown.py` says what slowed and so which causes agree with it, `causes/calibration.py` what halves of the
-normal run would score. `comparability.py` and `verdicts.py` put it in words; `comparison.py` is the whole. All bounds
-are in `analyses/comparison_limits.py`. `tests/faults` makes labelled pairs.
+normal run would score. `comparability.py` and `verdicts.py` decide, `verdict_words.py` has the sentences;
+`comparison.py` is the whole. All bounds are in `analyses/comparison_limits.py`. `tests/faults` makes labelled pairs.
 
 Where there are launches, `activity/step_marks.py` takes their steps from where `steps` does and decides whether found
 ones may be relied on, and `phases.py` sets both runs side by side phase by phase and chooses the one that the verdict

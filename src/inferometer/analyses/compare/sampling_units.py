@@ -70,7 +70,7 @@ class Units:
         return np.asarray(np.maximum(np.where(self.added, self.lanes.sum(), self.owners.sum()), 1))
 
     def resample(self, values: Values, *, salt: int | None = None) -> Values:
-        """Sums a step of resampled units, shape (F, RESAMPLES); NaN where fewer than two units are known.
+        """Sums per step of resampled units, shape (F, RESAMPLES); NaN where fewer than two units are known.
 
         Deviations are widened by what few units hide: n / (n - 1), and Student's t. The weights depend only on the
         number of units, so two runs with as many are resampled in pairs, which costs nothing where they are unrelated

@@ -29,13 +29,20 @@ _NOT_TRACED = "the trace has no launch of this kernel with this grid and block"
 
 
 @dataclass(frozen=True)
-class Counters:
-    """What joined and what didn't.
+class JoinAccount:
+    """How many launches joined, and why the others didn't.
 
-    `counted` launches are in the counters' file, `used` of them joined. Of the trace's `launches`, `joined` have
-    counters: `joined_ns` of `total_ns`; `by_name` of them by name alone, since a file has no grid or block of theirs:
-    what was counted may be of another size. `unjoined`: `kernel`, `reason`, `launches` and `total_ns` of the others;
-    `unused`: `kernel`, `reason` and `launches` of counted ones that joined none.
+    Attributes:
+        source: The counters' file.
+        counted: Launches in it.
+        used: Those of them that joined.
+        launches: Launches of the trace.
+        joined: Those of them that have counters.
+        by_name: Those that joined by name alone, since a file lacks their grid or block: the sizes may differ.
+        total_ns: Time of all launches of the trace.
+        joined_ns: Time of those that have counters.
+        unjoined: `kernel`, `reason`, `launches` and `total_ns` of the trace's launches without counters.
+        unused: `kernel`, `reason` and `launches` of counted launches that joined none.
     """
 
     source: str
@@ -61,14 +68,18 @@ class Counters:
 
 @dataclass(frozen=True)
 class Joined:
-    """`account`: what joined. `launches` of the trace have `SUMS`, `counted`, and parts of `MEANS`.
+    """Launches of a trace with what was counted of them.
 
-    Of each of `MEANS` that is its product with the weight, and `NAME_of` the weight; `counted` is null where none
-    joined. `counted` launches and those of the trace belong together where `alike` and `place` agree. `stalls`: of
-    `stall_shares`.
+    Attributes:
+        account: How many joined.
+        launches: The trace's launches with `alike`, `place`, `SUMS` and, for each of `MEANS`, its product with the
+            weight under its name and the weight as `NAME_of`. `counted` is how many counted launches these are means
+            of, null where none joined.
+        counted: Counted launches; they belong to those of the trace with the same `alike` and `place`.
+        stalls: As `stall_shares` gives them.
     """
 
-    account: Counters
+    account: JoinAccount
     launches: pl.DataFrame
     counted: pl.DataFrame
     stalls: pl.DataFrame
@@ -142,40 +153,39 @@ def _numbered(placed: pl.DataFrame, counted: pl.DataFrame) -> tuple[pl.DataFrame
 
 def _placed(launches: pl.DataFrame, counted: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both with `place`: what is at one place of one kernel belongs together; null where that can't be said."""
-    here = launches.sort("start_ns", maintain_order=True).with_columns(
-        pl.int_range(pl.len()).over("alike", *_LANE).alias("at"), pl.len().over("alike", *_LANE).alias("length")
-    )
-    there = counted.sort("launch").with_columns(
-        pl.int_range(pl.len()).over("alike", *_COUNTED_LANE).alias("at"),
-        pl.len().over("alike", *_COUNTED_LANE).alias("length"),
-    )
+    there = _in_order(counted.sort("launch"), _COUNTED_LANE)
     periods = there.group_by("alike").agg(
-        pl.when(pl.col("length").n_unique() == 1).then(pl.col("length").first()).alias("period")
+        pl.when(pl.col("of_lane").n_unique() == 1).then(pl.col("of_lane").first()).alias("period")
     )
+    here = _in_order(launches.sort("start_ns", maintain_order=True), _LANE)
     timed = here.join(periods, on="alike", how="left", maintain_order="left").with_columns(
-        (pl.col("row").n_unique() == 1).over("alike").alias("is_one"),
-        (pl.col("at") % pl.col("period")).alias("turn"),
+        (pl.col("row").n_unique() == 1).over("alike").alias("has_one_row"),
+        (pl.col("nth") % pl.col("period")).alias("turn"),
     )
-    repeats = ((pl.col("length") % pl.col("period")) == 0).all().over("alike") & (
-        pl.col("row").n_unique().over("alike", "turn") == 1
-    ).all().over("alike")
-    decided = timed.with_columns(
+    is_whole = ((pl.col("of_lane") % pl.col("period")) == 0).all().over("alike")
+    is_same_each_time = (pl.col("row").n_unique().over("alike", "turn") == 1).all().over("alike")
+    place = (
         pl.when(pl.col("alike").is_null())
         .then(None)
-        .when(pl.col("is_one"))
+        .when(pl.col("has_one_row"))
         .then(0)
-        .when(repeats)
+        .when(is_whole & is_same_each_time)
         .then("turn")
-        .cast(pl.Int64)
-        .alias("place")
     )
-    by_order = decided.group_by("alike").agg(
-        pl.col("is_one").first(), pl.col("place").is_not_null().all().alias("is_in")
+    traced = timed.with_columns(place.cast(pl.Int64).alias("place"))
+    kernels = traced.group_by("alike").agg(
+        pl.col("has_one_row").first(), pl.col("place").is_not_null().all().alias("is_placed")
     )
-    known = there.join(by_order, on="alike", how="left", maintain_order="left").with_columns(
-        pl.when("is_in").then(pl.when("is_one").then(0).otherwise("at")).cast(pl.Int64).alias("place")
+    its_place = pl.when("is_placed").then(pl.when("has_one_row").then(0).otherwise("nth")).cast(pl.Int64)
+    joined = there.join(kernels, on="alike", how="left", maintain_order="left")
+    return traced, joined.with_columns(its_place.alias("place"))
+
+
+def _in_order(launches: pl.DataFrame, lane: tuple[str, ...]) -> pl.DataFrame:
+    """With `nth`, from 0, among the launches of one kernel in one lane, and `of_lane`, how many these are."""
+    return launches.with_columns(
+        pl.int_range(pl.len()).over("alike", *lane).alias("nth"), pl.len().over("alike", *lane).alias("of_lane")
     )
-    return decided, known
 
 
 def _weighted() -> list[pl.Expr]:
@@ -187,7 +197,7 @@ def _weighted() -> list[pl.Expr]:
     return [*parts, pl.len().cast(pl.Int64).alias("counted"), _SHAPELESS.any().alias("is_shapeless")]
 
 
-def _account(source: str, joined: pl.DataFrame, counted: pl.DataFrame, means: pl.DataFrame) -> Counters:
+def _account(source: str, joined: pl.DataFrame, counted: pl.DataFrame, means: pl.DataFrame) -> JoinAccount:
     left = joined.filter(pl.col("counted").is_null())
     why = (
         pl.when(pl.col("kind").cast(pl.String) != "kernel")
@@ -198,7 +208,7 @@ def _account(source: str, joined: pl.DataFrame, counted: pl.DataFrame, means: pl
     )
     unused = counted.filter(pl.col("place").is_null())
     reason = pl.when(pl.col("alike").is_null()).then(pl.lit(_NOT_TRACED)).otherwise(pl.lit(_AMBIGUOUS))
-    return Counters(
+    return JoinAccount(
         source=source,
         counted=counted.height,
         used=int(means["counted"].sum()),

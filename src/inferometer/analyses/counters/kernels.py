@@ -7,7 +7,7 @@ from typing import Any, Final
 import polars as pl
 
 from inferometer.analyses.counters.by_row import BY_ROW, counted_by_row
-from inferometer.analyses.counters.join import Counters, join_counters
+from inferometer.analyses.counters.join import JoinAccount, join_counters
 from inferometer.trace.trace import Trace
 
 LAUNCHES: Final = ("kind", "kernel", "rank", "device", "start_ns", "dur_ns", "grid", "block")
@@ -18,7 +18,7 @@ LAUNCHES: Final = ("kind", "kernel", "rank", "device", "start_ns", "dur_ns", "gr
 class KernelCounters:
     """`frame`: `kernel`, `total_ns`, `launches` and `BY_ROW` of each kernel with counters, the most time first."""
 
-    account: Counters
+    account: JoinAccount
     frame: pl.DataFrame
 
     def as_json(self) -> dict[str, Any]:

@@ -23,8 +23,6 @@ _PIPES: Final = (
 )
 _OF_OTHERS: Final = "shared"  # the pipe behind those of matrices and of FP64: its time is theirs
 _KEY: Final = ("rank", "launch")
-PIPE_OR_STALL: Final = "|".join((*_SOURCES, *_PIPES))
-"""Metrics that are read here."""
 
 
 def stall_shares(counters: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, find_calls
 from inferometer.analyses.nesting import find_innermost
-from inferometer.analyses.numbering import dense, in_time
+from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.names import decode
 from inferometer.names.apis import api_kind
 
@@ -69,14 +69,14 @@ def order_launches(launches: pl.LazyFrame, captured: pl.LazyFrame, calls: pl.Laz
     """
     called = calls.select(*_THREAD, "start_ns", "dur_ns", "correlation_id", "path_id", "api").collect()
     inside = ops.select("op", *_THREAD, "start_ns", "dur_ns").collect()
-    thread, _ = dense(pl.concat([called.select(_THREAD), inside.select(_THREAD)]))
+    thread, _ = number_rows(pl.concat([called.select(_THREAD), inside.select(_THREAD)]))
     called, inside = (
         frame.with_columns(pl.Series("lane_of_host", own))
         for frame, own in zip((called, inside), np.split(thread, [called.height]), strict=True)
     )
     rows = pl.concat([_on_streams(launches, called), *_on_threads(captured, called)])
-    lane, _ = dense(rows.select(_LANE))
-    order = in_time(lane, rows["start_ns"].to_numpy())
+    lane, _ = number_rows(rows.select(_LANE))
+    order = order_in_time(lane, rows["start_ns"].to_numpy())
     rows = rows.with_columns(pl.Series("lane", lane)).drop("device", "stream", "thread")
     return _with_ops(rows if order is None else rows[order], called, inside)
 

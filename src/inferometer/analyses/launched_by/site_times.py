@@ -58,7 +58,7 @@ class LaunchSites(Result):
         return self.total_ns - self.attributed_ns
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a key."""
+        """One row per key."""
         return self.frame.select(_COLUMNS)
 
     def as_json(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _SERIES: Final = {"device": pl.String, "first_event": pl.Int64, "time_ns": pl.In
 
 @dataclass(frozen=True)
 class MemoryUse(Result):
-    """`devices`: a row per device; `holders`: what lived at its peak; `series`: the most in each slice of events.
+    """`devices`: a row per device; `holders`: of what is allocated at its peak; `series`: the most per slice of events.
 
     `reserved_bytes` make `allocated_bytes` (active blocks) and `free_bytes` (inactive ones). `rounding_bytes`: what
     active blocks have more than was asked for. `peak_event` counts events, 0 is before the first; `peak_ns` is when it
@@ -82,15 +82,15 @@ def memory_use(trace: Trace, *, by: By = "frame", top: int | None = None) -> Mem
             f"{trace.facts.source}: expected what an allocator of device memory held, found none",
             hint="Record it: torch.cuda.memory._record_memory_history(), then _dump_snapshot('snapshot.pickle').",
         )
-    names = _Names(trace.call_paths.select("path_id", "parent_id", "name").collect(), by)
+    names = _HolderNames(trace.call_paths.select("path_id", "parent_id", "name").collect(), by)
     rows, holders, series = [], [], []
     for device in devices:
         own = pl.col("device").eq_missing(device)
-        held, done = blocks.filter(own), events.filter(own).sort("order")
-        history = _history(held, done)
-        rows.append(_device(device, held, done, history))
+        own_blocks, own_events = blocks.filter(own), events.filter(own).sort("order")
+        history = _history(own_blocks, own_events)
+        rows.append(_device(device, own_blocks, own_events, history))
         holders.append(first_rows(_holders(device, history, names), top))
-        series.append(_series(device, history, done))
+        series.append(_series(device, history, own_events))
     return MemoryUse(
         trace.facts.source,
         pl.DataFrame(rows, schema=_DEVICES),
@@ -102,36 +102,36 @@ def memory_use(trace: Trace, *, by: By = "frame", top: int | None = None) -> Mem
     )
 
 
-def _history(held: pl.DataFrame, done: pl.DataFrame) -> History:
-    active = held.filter(pl.col("state") != _FREE)
+def _history(blocks: pl.DataFrame, events: pl.DataFrame) -> History:
+    active = blocks.filter(pl.col("state") != _FREE)
     return find_history(
-        done.select("action", "address", "bytes", "path_id").iter_rows(),
+        events.select("action", "address", "bytes", "path_id").iter_rows(),
         active.select("address", "bytes", "path_id").iter_rows(),
     )
 
 
-def _device(device: str | None, held: pl.DataFrame, done: pl.DataFrame, history: History) -> dict[str, Any]:
-    active, free = held.filter(pl.col("state") != _FREE), held.filter(pl.col("state") == _FREE)
+def _device(device: str | None, blocks: pl.DataFrame, events: pl.DataFrame, history: History) -> dict[str, Any]:
+    active, free = blocks.filter(pl.col("state") != _FREE), blocks.filter(pl.col("state") == _FREE)
     asked = active.filter(pl.col("requested_bytes").is_not_null())
     peak = history.peak
     return {
         "device": device,
-        "reserved_bytes": int(held["bytes"].sum()),
+        "reserved_bytes": int(blocks["bytes"].sum()),
         "allocated_bytes": int(active["bytes"].sum()),
         "requested_bytes": int(asked["requested_bytes"].sum()) if asked.height == active.height else None,
         "rounding_bytes": int((asked["bytes"] - asked["requested_bytes"]).sum()),
         "free_bytes": int(free["bytes"].sum()),
         "largest_free_bytes": int(free["bytes"].max() or 0),  # type: ignore[arg-type]
-        "events": done.height,
+        "events": events.height,
         "peak_bytes": history.curve[peak],
         "peak_event": peak,
-        "peak_ns": done["time_ns"][peak - 1] if peak else None,
-        "mismatched_bytes": history.mismatched,
+        "peak_ns": events["time_ns"][peak - 1] if peak else None,
+        "mismatched_bytes": history.mismatched_bytes,
     }
 
 
-def _holders(device: str | None, history: History, names: "_Names") -> pl.DataFrame:
-    """What lived at the peak, the most bytes first."""
+def _holders(device: str | None, history: History, names: "_HolderNames") -> pl.DataFrame:
+    """What was allocated at the peak, the most bytes first."""
     living = history.at(history.peak)
     rows = pl.DataFrame(
         {
@@ -153,9 +153,9 @@ def _holders(device: str | None, history: History, names: "_Names") -> pl.DataFr
     )
 
 
-def _series(device: str | None, history: History, done: pl.DataFrame) -> pl.DataFrame:
+def _series(device: str | None, history: History, events: pl.DataFrame) -> pl.DataFrame:
     """The most in each of up to `_POINTS` slices with as many events."""
-    curve, times = history.curve, [None, *done["time_ns"]]
+    curve, times = history.curve, [None, *events["time_ns"]]
     width = -(-len(curve) // _POINTS)
     rows = [
         {
@@ -169,7 +169,7 @@ def _series(device: str | None, history: History, done: pl.DataFrame) -> pl.Data
     return pl.DataFrame(rows, schema=_SERIES)
 
 
-class _Names:
+class _HolderNames:
     """What nodes of the stacks are called as holders."""
 
     def __init__(self, paths: pl.DataFrame, by: By) -> None:

@@ -36,10 +36,10 @@ KEYS = ("phase", "kernel")
 class ModelBounds(Result):
     """Each kernel's work, rate and bounds.
 
-    `rows`: one a phase and class: `unit` (`token` or `step`), `units` of them summed, `measured_ns` a unit, and the
+    `rows`: one per phase and class: `unit` (`token` or `step`), `units` of them summed, `measured_ns` per unit, and the
     modelled `weight_bytes`, `moved_bytes`, `flops` a unit, null where the class's part in the model isn't known; the
     achieved `bytes_per_s` and `flops_per_s`, and `best_bytes_per_s`, the highest rate of any class of the run.
-    `bounds`: one a row and bandwidth: `memory_bound_ns`, `compute_bound_ns` (null without a device), `bound_ns`,
+    `bounds`: one per row and bandwidth: `memory_bound_ns`, `compute_bound_ns` (null without a device), `bound_ns`,
     `bound`, `sol_fraction`. `unclaimed`: operator calls of the model that no printed kernel names.
     """
 
@@ -107,7 +107,7 @@ def model_bounds(
         sizes: Bytes of an element; 2 each when None.
         run: Which run of the file, from 0; the first when None.
         steps: The steps of that run, where they are made already.
-        by_layer: A row for each label as printed, with its layer, instead of one a class.
+        by_layer: A row for each label as printed, with its layer, instead of one per class.
         top: Show so many rows of each phase; the frames have all.
 
     Raises:

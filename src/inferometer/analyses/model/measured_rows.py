@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from inferometer.architectures import Model
 
 LEAST_BEST_BYTES = 1_000_000
-"""A class that moves less a step is bound by its launch: its rate says nothing about what the device reaches."""
+"""A class that moves less per step is bound by its launch: its rate says nothing about what the device reaches."""
 
 _MOST_ROUNDING = 0.05  # of a class's time, by which its printed digits may be off, for its rate to count as the best
 
@@ -44,7 +44,7 @@ def printed_rows_of_run(trace: Trace, run: int | None, known: StepTable | None) 
 def phase_rows(
     rows: pl.DataFrame, phase: str | None, model: "Model", sizes: Sizes, *, by_layer: bool
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """One row a class of the phase, the most time first, and the roles that none of them has.
+    """One row per class of the phase, the most time first, and the roles that none of them has.
 
     Times are sums of undisturbed steps and what that is a unit; `flops`, `weight_bytes` and `moved_bytes` are a unit's.
     `is_rated`: the class's rate may count as the best of the run.

@@ -39,7 +39,7 @@ Costs = Mapping[tuple[Part, int | None], _Values]
 
 @dataclass(frozen=True)
 class Passes:
-    """The passes over the model that a phase's steps made: each decode step one a token, each prefill one.
+    """The passes over the model that a phase's steps made: each decode step one per token, each prefill one.
 
     `tokens`, `context`: of each pass, None where it isn't known; `unit`: what results are given for, `units` how many
     there were.

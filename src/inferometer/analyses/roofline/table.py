@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 import polars as pl
 
 from inferometer.analyses.absent_work import say_why_none
-from inferometer.analyses.counters.join import Counters, join_counters, losses_of_both
+from inferometer.analyses.counters.join import JoinAccount, join_counters, losses_of_both
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.hardware.traced_names import describe_devices, infer_traced
 from inferometer.analyses.launched_by.attribution import Attribution
@@ -106,7 +106,7 @@ class Roofline(Result):
     losses: Losses
     top: int | None = None
     why_none: str = ""
-    counters: Counters | None = None
+    counters: JoinAccount | None = None
 
     @property
     def modelled_ns(self) -> int:

@@ -31,7 +31,7 @@ GROWTH = pl.Schema(
 
 
 def find_growth(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
-    """One row a class, the steepest first, and a last one, `(all)`, of the time that the GPU was busy.
+    """One row per class, the steepest first, and a last one, `(all)`, of the time that the GPU was busy.
 
     Args:
         steps: The decode steps that count, in order of time: `step`, `tokens`, `mean_kv`, `gpu_busy_ns`.

@@ -13,7 +13,7 @@ from inferometer.units import format_duration, format_share
 _WAIT_SHARE = 0.1
 _STARVED_SHARE = 0.1
 _ALLOCATION_SHARE = 0.02
-_GRAPH_LAUNCHES = 16  # more device work than this a call is worth a remark
+_GRAPH_LAUNCHES = 16  # more device work than this per call is worth a remark
 _NO_CALLS = (
     "No host calls in the selection. PyTorch's profiler records them with activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA], Nsight Systems with --trace=cuda."

@@ -43,7 +43,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class SpanTable(Result):
-    """`frame`: one row a name and domain. `rest`: launches in no range, and those whose call is not in the file.
+    """`frame`: one row per name and domain. `rest`: launches in no range, and those whose call is not in the file.
 
     Over all rows and `rest`, `own_launches` add up to `launches` and `own_summed_ns` to `summed_ns`. `on_device` spans
     on device tracks and `marks` without duration are in neither.

@@ -52,7 +52,7 @@ class Group:
 
 
 def group_runs(runs: Sequence[NamedRun]) -> list[Group]:
-    """One group a device, in the order of the files; functional ones last."""
+    """One group per device, in the order of the files; functional ones last."""
     groups: dict[tuple[bool, str], list[NamedRun]] = defaultdict(list)
     for name, run in runs:
         groups[run.functional_only, run.device].append((name, run))

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from inferometer.engines.webgpu.browser.session import BrowserSession
     from inferometer.engines.webgpu.chat.answer import DeviceSetup
     from inferometer.engines.webgpu.chat.conversation import DeviceAnswer, DeviceConversation, DeviceSampling
-    from inferometer.engines.webgpu.engine import Tuner, WebGpuEngine
+    from inferometer.engines.webgpu.engine import WebGpuEngine
     from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
+    from inferometer.engines.webgpu.tune.choices import Tuner
 
 
 class WebGpuAsked(NamedTuple):
@@ -127,13 +128,9 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
     from inferometer.backends.wgsl.cache_formats import CACHE_FORMATS
     from inferometer.backends.wgsl.weight_formats import FORMATS
     from inferometer.commands.options.progress import working
-    from inferometer.engines.webgpu.engine import (
-        context_for,
-        known_choices,
-        load_webgpu,
-        measured_choices,
-        whole_context,
-    )
+    from inferometer.engines.webgpu.capacity import context_for, whole_context
+    from inferometer.engines.webgpu.load import load_webgpu
+    from inferometer.engines.webgpu.tune.choices import known_choices, measured_choices
 
     def capacity(checkpoint: Any) -> int:
         if text is None:
@@ -268,7 +265,7 @@ def _more(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer", ou
     """The profile, the log, the store and the overhead, of those that were asked for."""
     found: dict[str, Any] = {}
     if asked.is_profiled and answer.submissions:
-        run = _profiled(asked, engine, answer)
+        run = _profiled(engine, answer)
         if asked.log is not None:
             _write_log(run, out)
         if asked.profile:
@@ -285,7 +282,7 @@ def _more(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer", ou
     return found
 
 
-def _profiled(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer") -> "ProfiledRun":
+def _profiled(engine: "WebGpuEngine", answer: "DeviceAnswer") -> "ProfiledRun":
     from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
 
     assert answer.request is not None  # the conversation always says what it asked for

@@ -20,6 +20,8 @@ device in one submit, and each finds the token that the one before it sampled.
                                  ▼                                      ▼
                       chat                         profile                            tune
 
+- `load.py` makes a model ready (`engine.py`): opens its checkpoint and a runner (`runners.py`), gives its cache a size
+  (`capacity.py`), has kernels chosen (`tune/choices.py`), plans a program and loads it.
 - `backends/wgsl` has one file per kernel. Its bindings, constants, needed features and NumPy counterpart
   (`numpy_kernels`) are read from the file itself (`source.py`), so nothing is declared twice; `enable` lines are put
   in front for the compiler that wants them.

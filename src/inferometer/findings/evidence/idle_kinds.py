@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.numbering import dense, in_time
+from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.findings.finding import Scale
 
@@ -72,8 +72,8 @@ def _is_replay() -> pl.Expr:
 
 def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """Of each place, how late the rhythm of launching may come: `limit_ns`."""
-    lane, _ = dense(kernels.select(*PLACE, "process", "thread"))
-    order = in_time(lane, kernels["called_ns"].to_numpy())
+    lane, _ = number_rows(kernels.select(*PLACE, "process", "thread"))
+    order = order_in_time(lane, kernels["called_ns"].to_numpy())
     rows = kernels.select(*PLACE, "called_ns", pl.Series("lane", lane))
     is_same = pl.col("lane") == pl.col("lane").shift(1)
     between = (

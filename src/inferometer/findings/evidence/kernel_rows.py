@@ -35,7 +35,7 @@ _STEP_MARK = "ProfilerStep"  # a range that says when, not where
 
 @dataclass(frozen=True)
 class KernelRows:
-    """One place a launch in each array, ordered by rank, device, stream and start.
+    """One place per launch in each array, ordered by rank, device, stream and start.
 
     `names` and `known` have a place a distinct kernel, `kernel` points into them. `device` and `lane` (a stream of a
     device) are numbers from 0. `begins`: the first of a stretch.

@@ -46,7 +46,7 @@ def check_address(address: str) -> str:
     if address != AUTO and _ADDRESS.fullmatch(address) is None:
         raise InputError(
             f"--ray: expected HOST:PORT, found {printable(address)!r}",
-            hint="Without an address, write --ray behind the paths: the word after it is taken for one.",
+            hint="Without an address, write --ray after the paths: the word after it is taken for one.",
         )
     return address
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from inferometer.fleet.reading import Fleet
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.tables import TRACE
 
 KIND: Final = ("model", "gpu", "engine", "deployment", "phase")

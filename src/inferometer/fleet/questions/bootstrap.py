@@ -1,4 +1,4 @@
-"""Intervals of shares by resampling clusters of traces: traces of one deployment tell less than as many of several.
+"""Intervals of shares by resampling clusters of traces: traces of one deployment say less than as many of several.
 
 A draw takes as many clusters as there are, with replacement, and each share anew: of sums over these clusters. The
 interval is that of the 2.5 % and 97.5 % quantiles. The same fleet has the same draws.
@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.comparison_limits import ALPHA, SEED
-from inferometer.fleet.reading import Fleet
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.tables import TRACE
 
 Values = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Clusters:
 
 
 def clusters_of(fleet: Fleet, column: str | None) -> Clusters:
-    """Traces with one value of a column of `reading.GROUPS` are a cluster, those without it, too; None: each is one."""
+    """Traces with one value of a column of `opening.GROUPS` are a cluster, those without it, too; None: each is one."""
     name = TRACE if column is None else column
     numbers = fleet.traces.select(TRACE, pl.col(name).rank("dense").fill_null(0).cast(pl.Int64).alias("cluster"))
     dense = numbers.with_columns((pl.col("cluster").rank("dense") - 1).cast(pl.Int64).alias("cluster"))
@@ -80,6 +80,12 @@ def _share_errors(parts: Values, wholes: Values) -> tuple[Values, Values]:
     some = wholes > 0
     own = parts[some] / wholes[some, None]
     return np.maximum(share - far, own.min(axis=0)), np.minimum(share + far, own.max(axis=0))
+
+
+def cluster_sums(rows: pl.DataFrame, column: str, clusters: int) -> Values:
+    """Sums of a column by the numbers `cluster`. Shape (clusters,)."""
+    sums = np.bincount(rows["cluster"].to_numpy(), weights=rows[column].to_numpy(), minlength=clusters)
+    return sums.astype(np.float64)
 
 
 def pivot(rows: pl.DataFrame, clusters: int, things: int) -> Values:

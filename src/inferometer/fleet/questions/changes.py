@@ -9,7 +9,7 @@ is a change where it is within the series' level: 5 %, shared by all series (Bon
 again in the same way (binary segmentation), each at half of that level. So the chance of any change that is none, over
 the whole fleet, is 5 % at most, where traces of a version are as independent as those of another: whatever changes
 there are, the parts between them share one level. There are 1,999 permutations, or 400 for each series, 9,999 at most:
-then p-values are 0.0001 at least, so of more than 500 series none can be told to have changed: ask of fewer.
+then p-values are 0.0001 at least, so among more than 500 series no change can be found: ask of fewer.
 
 The ratio is that of the medians of the two parts that meet there, its interval a bootstrap of 95 %. Fewer than four
 traces on a side say nothing: of 3 and 3 the best p-value is 0.1.
@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from inferometer.analyses.compare.causes.resampling import median_ratio_interval
 from inferometer.analyses.comparison_limits import ALPHA, SEED
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.alike import KIND, median_steps
-from inferometer.fleet.reading import Fleet
 from inferometer.trace.losses import Losses
 
 Values = NDArray[np.float64]

@@ -13,13 +13,12 @@ launch is in one row, so weights can't add up to more than 1. The published impo
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-import numpy as np
 import polars as pl
 
 from inferometer.analyses.result import Result
-from inferometer.fleet.questions.bootstrap import Clusters, clusters_of, pivot, share_intervals
+from inferometer.fleet.opening import Fleet
+from inferometer.fleet.questions.bootstrap import Clusters, cluster_sums, clusters_of, pivot, share_intervals
 from inferometer.fleet.questions.times import HOUR_NS
-from inferometer.fleet.reading import Fleet
 from inferometer.fleet.tables import TRACE
 from inferometer.trace.losses import Losses
 
@@ -78,7 +77,7 @@ def fleet_importance(
     Args:
         fleet: The traces.
         weighing: What rows are ordered by.
-        cluster: The column of `reading.GROUPS` whose values make clusters; None: each trace is one.
+        cluster: The column of `opening.GROUPS` whose values make clusters; None: each trace is one.
         top: Show so many rows.
     """
     clusters = clusters_of(fleet, cluster)
@@ -150,9 +149,7 @@ def _with_intervals(rows: pl.DataFrame, parts: pl.DataFrame, clusters: Clusters)
     added = []
     for column, name in (("total_ns", "time"), ("held_ns", "gpu_hours")):
         of = pivot(own.select("cluster", "thing", pl.col(column).alias("value")), clusters.count, rows.height)
-        wholes = np.zeros(clusters.count)
-        np.add.at(wholes, parts["cluster"].to_numpy(), parts[column].to_numpy())
-        ends = share_intervals(of, wholes)
+        ends = share_intervals(of, cluster_sums(parts, column, clusters.count))
         added += [pl.Series(f"{name}_{end}", ends[i]).fill_nan(None) for i, end in enumerate(("low", "high"))]
     order = (
         *("op", "kernel", "family", "input_dims", "input_dtypes", "scalars", "traces", "clusters", "calls", "total_ns"),

@@ -13,8 +13,8 @@ import polars as pl
 
 from inferometer.analyses.model.recognition import Recognised, find_matrices, recognise
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.times import HOUR_NS
-from inferometer.fleet.reading import Fleet
 from inferometer.fleet.tables import TRACE
 from inferometer.trace.losses import Losses
 
@@ -28,9 +28,9 @@ _SCHEMA: Final = {"models": pl.String, "tensor_parallel": pl.Int64, "agree": pl.
 class FleetModels(Result):
     """`frame`: a row for each answer, those that held GPUs longest first.
 
-    `models` names all that fit equally well, null where none is told, which `reason` explains; `tensor_parallel` says
-    over how many devices, null where that hangs on the model; `agree` what of its dimensions was seen. `recorded` has
-    the names that these `traces` have otherwise, null where they have none.
+    `models` names all that fit equally well, null where none was found, which `reason` explains; `tensor_parallel`
+    says over how many devices, null where that depends on the model; `agree` what of its dimensions was seen.
+    `recorded` has the names that these `traces` have otherwise, null where they have none.
     """
 
     view: ClassVar[str] = "fleet.models"

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.alike import KIND, median_steps
-from inferometer.fleet.reading import Fleet
 from inferometer.trace.losses import Losses
 
 LEAST: Final = 5

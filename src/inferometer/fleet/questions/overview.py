@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 import polars as pl
 
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.times import HOUR_NS
-from inferometer.fleet.reading import Fleet
 from inferometer.trace.losses import Losses
 
 SUMS: Final = ("held_ns", "busy_ns", "kernel_ns", "op_ns", "modelled_ns", "stepped_ns", "launch_bound_ns")
@@ -51,7 +51,7 @@ class FleetOverview(Result):
 
 
 def fleet_overview(fleet: Fleet, *, by: str | None = None) -> FleetOverview:
-    """What the traces are, by a column of `reading.GROUPS`."""
+    """What the traces are, by a column of `opening.GROUPS`."""
     grave = (
         fleet.table("findings")
         .filter(pl.col("severity").is_in(["high", "medium"]))

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.result import Result
-from inferometer.fleet.questions.bootstrap import clusters_of, pivot, share_intervals
+from inferometer.fleet.opening import Fleet
+from inferometer.fleet.questions.bootstrap import cluster_sums, clusters_of, pivot, share_intervals
 from inferometer.fleet.questions.times import HOUR_NS
-from inferometer.fleet.reading import Fleet
 from inferometer.fleet.tables import TRACE
 from inferometer.trace.losses import Losses
 
@@ -65,7 +65,7 @@ def fleet_savings(
     Args:
         fleet: The traces.
         faster: By how much a kernel is, above 0: 0.2 is 20 %.
-        cluster: The column of `reading.GROUPS` whose values make clusters; None: each trace is one.
+        cluster: The column of `opening.GROUPS` whose values make clusters; None: each trace is one.
         top: Show so many rows.
     """
     clusters = clusters_of(fleet, cluster)
@@ -81,8 +81,7 @@ def fleet_savings(
     shown = rows if top is None else rows.head(top)
     own = parts.join(shown.select("kernel").with_row_index("thing"), on="kernel")
     values = own.select("cluster", "thing", (pl.col("total_ns") * saved).alias("value"))
-    wholes = np.zeros(clusters.count)
-    np.add.at(wholes, held["cluster"].to_numpy(), held["held_ns"].to_numpy())
+    wholes = cluster_sums(held, "held_ns", clusters.count)
     has_some = wholes > 0
     low, high = share_intervals(pivot(values, clusters.count, shown.height)[has_some], wholes[has_some])
     held_ns = int(held["held_ns"].sum())

@@ -13,7 +13,7 @@ import polars as pl
 
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, matching
-from inferometer.fleet.reading import Fleet
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.tables import TRACE
 from inferometer.trace.losses import Losses
 
@@ -76,7 +76,7 @@ def fleet_times(
     Args:
         fleet: The traces.
         what: The things.
-        by: Group traces by this column of `reading.GROUPS`.
+        by: Group traces by this column of `opening.GROUPS`.
         top: Show so many rows, of each group.
         match: Show rows whose name this regular expression finds.
 

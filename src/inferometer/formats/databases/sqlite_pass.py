@@ -105,7 +105,8 @@ class Pass:
     def _careful(self, where: str, rows: int) -> pl.DataFrame:
         """The batch with nulls for what isn't a whole number, and U+FFFD for what isn't UTF-8; both are counted.
 
-        All of its `rows` tell the types. ADBC makes room for so many at once, and dies where it can't have it.
+        ADBC takes the types from all of its `rows`: it allocates room for so many at once, and ends the process where
+        it can't have it.
         """
         columns, counts = [], []
         for name in map(quoted, self._query.numbers):

@@ -1,6 +1,6 @@
 """LatencyPrism runs: a folder with `perf_data.csv` and `counters_data.csv`, or either file, plain or `.gz`.
 
-Source: the artifact of arXiv 2601.09258, January 2026, and its published files. `perf_data.csv` has a row a cycle,
+Source: the artifact of arXiv 2601.09258, January 2026, and its published files. `perf_data.csv` has a row per cycle,
 process, function, device and metric, and fills function_times, function_metrics and steps; `counters_data.csv` has the
 raw samples and fills counters. Modules: `pair` finds the files, `cells` gives text in columns, `values` makes numbers
 of it, `metric_units` says what each metric is in, `perf` and `samples` fill the tables. A file is held in memory while

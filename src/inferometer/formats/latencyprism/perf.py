@@ -1,4 +1,4 @@
-"""perf_data.csv: a row a cycle, process, function, device and metric becomes three tables.
+"""perf_data.csv: a row per cycle, process, function, device and metric becomes three tables.
 
 What the function did repeats in the row of each metric, what the cycle was in the row of each function. Of rows that
 are alike one is kept and the others are counted, so that in each table rows in the file = rows + dropped. Rows that

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from inferometer.errors import FormatError, InputError, printable
+from inferometer.formats.held import hold
 from inferometer.formats.latencyprism.cells import Cells, read_cells
 from inferometer.formats.latencyprism.pair import KINDS, FileKind, find_files, find_runs, find_sibling, kind_of_header
 from inferometer.formats.latencyprism.perf import read_perf
@@ -21,7 +22,6 @@ from inferometer.trace.losses import Losses
 if TYPE_CHECKING:
     from inferometer.trace.builder import TraceBuilder
 
-_BLOCK_BYTES = 1 << 20
 _TABLES: Mapping[FileKind, Sequence[str]] = {
     "perf_data": ("function_times", "function_metrics", "steps"),
     "counters_data": ("counters",),
@@ -124,20 +124,10 @@ def _others(folder: Path, mine: set[str]) -> Sequence[str]:
 
 def _cells(file: Source, kind: FileKind, out: "TraceBuilder") -> Cells:
     scratch = Losses()
-    most = file.limits.held_bytes
-    with file.open() as stream:
-        blocks, size = [], 0
-        while block := stream.read(_BLOCK_BYTES):
-            blocks.append(block)
-            size += len(block)
-            if most is not None and size > most:
-                raise FormatError(
-                    f"{file.name}: expected at most {most >> 20:,} MiB, since it is held in memory, found more (limit)",
-                    hint="Where the memory is there, read it with --no-limits.",
-                )
-    cells = read_cells(b"".join(blocks), file.name, scratch)
-    if stream.damage:
-        _count_if(out, kind, "broken_compression", 1, f"{file.name}: {stream.damage}")
+    held = hold(file)
+    cells = read_cells(held.data, file.name, scratch)
+    if held.damage:
+        _count_if(out, kind, "broken_compression", 1, f"{file.name}: {held.damage}")
     for loss in scratch:
         _count_if(out, kind, loss.name, loss.count, loss.example)
     return cells

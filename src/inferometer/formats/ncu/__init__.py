@@ -2,14 +2,12 @@
 
 Source: what ncu printed on an H200 in 2026 (`samples/h200/ncu_*.csv.gz`), and Nsight Compute's documentation of units.
 Fills `kernel_counters` (a row per launch and metric, in base units) and `totals` (the sum of durations by kernel).
-Launches have no start: ncu runs each by itself, often several times, as a rule with clocks locked and caches flushed.
-Leaves out: what isn't a number (policies, names), and the sentences of rules.
+Launches have no start, and their times are never those of a trace: ncu runs each by itself, often several times, as a
+rule with clocks locked and caches flushed. Leaves out what is no number (policies, names) and the sentences of rules.
 
-`formats/ncu` reads what Nsight Compute prints as CSV, the raw page and the details, one table after another, in
-whatever units and locale. `report.py` has ncu print a report, `pages.py` finds launches and their metrics in the
-text, `numerals.py` finds out how the file writes numbers, `units.py` makes base units, `totals.py` sums durations by
-kernel. It has counters of launches (`kernel_counters`), and times that are never those of a trace: clocks are locked
-and caches flushed.
+`report.py` has ncu print a report, `pages.py` finds launches and their metrics in the text, table by table,
+`numerals.py` finds out how the file writes numbers, `units.py` makes base units, `totals.py` sums durations by kernel,
+`reader.py` fills the tables.
 """
 
 from pathlib import Path
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from inferometer.formats.source import Source
     from inferometer.trace.builder import TraceBuilder
     from inferometer.trace.facts import Facts
-
 
 _SAYS = ("==PROF== ", "==ERROR== ")
 

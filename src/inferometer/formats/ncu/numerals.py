@@ -2,7 +2,7 @@
 
 One answer holds for a whole file, and it is found, never assumed: `41.95` has a decimal point, `1.234.567` has points
 between thousands, and a launch whose grid is (1056, 1, 1) and whose grid size is printed as `1,056` has commas there.
-Blanks and apostrophes between thousands tell nothing.
+Blanks and apostrophes between thousands say nothing of it.
 """
 
 import re
@@ -33,7 +33,7 @@ _SIZES: Final = {
     "launch__block_size": "Block Size",
     "Launch Statistics: Block Size": "Block Size",
 }
-"""Metrics that are the product of a size that is told next to them."""
+"""Metrics that are the product of a size next to them."""
 
 
 def read_number(text: str, mark: Mark = ".") -> Decimal | None:
@@ -60,13 +60,14 @@ def is_ambiguous(text: str) -> bool:
 
 
 def find_mark(launches: Iterable[Launch]) -> Mark | None:
-    """What stands before decimals, as most of the numbers that tell have it; None where none does, or no more do."""
-    votes = Counter(mark for launch in launches for mark in _told(launch))
+    """What stands before decimals in most numbers that can be read in one way; None where none can, or on a tie."""
+    votes = Counter(mark for launch in launches for mark in _marks_of(launch))
     point, comma = votes["."], votes[","]
     return None if point == comma else "." if point > comma else ","
 
 
-def _told(launch: Launch) -> Iterable[Mark]:
+def _marks_of(launch: Launch) -> Iterable[Mark]:
+    """The mark of each number that can be read in one way alone."""
     for name, _, text in launch.metrics:
         possible: list[Mark] = [mark for mark, pattern in _MARKS.items() if pattern.fullmatch(text)]
         size = launch.size(_SIZES[name]) if name in _SIZES else None

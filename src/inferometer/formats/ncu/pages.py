@@ -22,7 +22,7 @@ Size = tuple[int, int, int]
 
 @dataclass
 class Launch:
-    """What one table tells of a launch; `metrics`: name, unit and text of each value, in the order of the file."""
+    """What one table has of a launch; `metrics`: name, unit and text of each value, in the order of the file."""
 
     table: int
     about: dict[str, str]
@@ -30,11 +30,11 @@ class Launch:
 
     @property
     def key(self) -> tuple[str | None, ...]:
-        """What tells it from all others of the file: ids count the launches that one process had profiled."""
+        """Unique in the file: ids count the launches that one process had profiled."""
         return tuple(self.about.get(column) for column in ("Host Name", "Process ID", "ID", "Kernel Name"))
 
     def number(self, column: str) -> int | None:
-        """A whole number among what is told; None where it is none."""
+        """The whole number in a column about the launch; None where it is none."""
         text = self.about.get(column, "").strip()
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 

@@ -31,7 +31,7 @@ def read(source: Source, out: "TraceBuilder") -> Facts:
     """Read all of it.
 
     Raises:
-        FormatError: There is no header of ncu, no launch below it, or no telling what its numbers are.
+        FormatError: There is no header of ncu, no launch below it, or no way to say what its numbers are.
         Unavailable: It is a report, and there is no ncu that reads it.
     """
     reader = _Reader(out)
@@ -83,7 +83,7 @@ def _with_marks(launches: Iterable[Launch], name: str) -> Iterator[tuple[Mark, L
     """Each launch with the decimal mark of the file; those before it is known wait.
 
     Raises:
-        FormatError: Numbers may be read in two ways, and none tells in which.
+        FormatError: Numbers may be read in two ways, and nothing in the file decides between them.
     """
     held: list[Launch] = []
     unsure = ""
@@ -101,9 +101,9 @@ def _with_marks(launches: Iterable[Launch], name: str) -> Iterator[tuple[Mark, L
             yield mark, launch
     if held:
         raise FormatError(
-            f"{name}: expected numbers that tell the decimal point from the mark of thousands, found only such as "
-            f"{unsure}, which may be either",
-            hint="Print a whole page, which tells: ncu --csv --page raw --import REPORT.ncu-rep",
+            f"{name}: expected a number that shows whether points or commas come before decimals, found only "
+            f"such as {unsure}, which may be either",
+            hint="Print a whole page, which has one: ncu --csv --page raw --import REPORT.ncu-rep",
         )
 
 
@@ -141,7 +141,7 @@ class _Reader:
         return len(self._numbers)
 
     def take(self, launch: Launch, mark: Mark) -> None:
-        """What one table tells of one launch."""
+        """What one table has of one launch."""
         number = launch.number("Device")
         device = None if number is None else f"gpu:{number}"
         which = self._numbers.setdefault(launch.key, len(self._numbers))
@@ -176,11 +176,11 @@ class _Reader:
             return
         known = self._devices.get(device)
         if known is None or (known.name is None and launch.metrics):
-            said = {name: text for name, _, text in launch.metrics if name in (_NAME, _SMS)}
-            count = read_number(said.get(_SMS, ""), mark)
+            named = {name: text for name, _, text in launch.metrics if name in (_NAME, _SMS)}
+            count = read_number(named.get(_SMS, ""), mark)
             self._devices[device] = Device(
                 device,
-                name=said.get(_NAME),
+                name=named.get(_NAME),
                 multiprocessors=int(count) if count is not None and count.is_finite() else None,
                 compute_capability=launch.about.get("CC") or None,
             )

@@ -6,9 +6,7 @@ from typing import Final
 from inferometer.formats.vendor_tool import VendorTool
 
 _PAGE: Final = ("--csv", "--page", "raw", "--print-units", "base")
-_NCU: Final = VendorTool(
-    "ncu", "Nsight Compute", "ncu --import", f"ncu --import {{}} {' '.join(_PAGE)} > ncu.csv"
-)  # fmt: skip
+_NCU: Final = VendorTool("ncu", "Nsight Compute", "ncu --import", f"ncu --import {{}} {' '.join(_PAGE)} > ncu.csv")
 
 
 def print_report(report: Path, name: str, folder: Path) -> Path:
@@ -19,5 +17,5 @@ def print_report(report: Path, name: str, folder: Path) -> Path:
         FormatError: `ncu` could not read it.
     """
     printed = folder / "raw.csv"
-    _NCU.make(printed, name, ["--import", str(report.absolute()), *_PAGE], prints=True)
+    _NCU.print_to(printed, name, ["--import", str(report.absolute()), *_PAGE])
     return printed

@@ -22,7 +22,7 @@ class Durations:
         self._of: dict[tuple[str, str | None], dict[int, Time | None]] = defaultdict(dict)
 
     def take(self, which: int, launch: Launch, device: str | None, mark: Mark) -> None:
-        """The first table that tells counts."""
+        """Take the duration from the first table that has one."""
         times = self._of[launch.about.get("Kernel Name", ""), device]
         if times.get(which) is None:
             times[which] = _duration(launch, mark)

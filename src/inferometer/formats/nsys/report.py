@@ -17,5 +17,5 @@ def export_report(report: Path, name: str, folder: Path) -> Path:
     """
     target = folder / "export.sqlite"
     how = ["export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target)]
-    _NSYS.make(target, name, [*how, str(report.absolute())])
+    _NSYS.export(target, name, [*how, str(report.absolute())])
     return target

@@ -1,4 +1,4 @@
-"""AMD's rocpd: the SQLite database that rocprofv3 of ROCm 7 writes unless told otherwise.
+"""AMD's rocpd: the SQLite database that rocprofv3 of ROCm 7 writes by default.
 
 Source: the schema of ROCm's rocprofiler-sdk, versions 3.0 and 4.1, read in 2026; no database of a real run was seen.
 Fills launches, calls, spans and kernel_counters, of one or several merged runs. Modules: `part` finds the tables of a

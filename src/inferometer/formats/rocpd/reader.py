@@ -20,6 +20,7 @@ from inferometer.trace.tables import ALL_TABLES
 NAME = "rocpd"
 _HINT = "Record it again with rocprofv3 --output-format rocpd, or merge and convert with ROCm's rocpd."
 _SHOWN_TABLES = 6
+_UNREAD = ("rocpd_memory_allocate", "rocpd_sample", "rocpd_arg", "rocpd_graph_launch", "rocpd_hip_event")
 
 
 def read(source: Source, out: TraceBuilder) -> Facts:
@@ -65,8 +66,8 @@ def _read(source: Source, export: Export, parts: list[Part], out: TraceBuilder) 
 def _schema(export: Export) -> str | None:
     for table in export.tables():
         if table.startswith("rocpd_metadata"):
-            told = dict(read_all(export, table, [], ["tag", "value"]).drop_nulls().rows())
-            if version := told.get("schema_version"):
+            metadata = dict(read_all(export, table, [], ["tag", "value"]).drop_nulls().rows())
+            if version := metadata.get("schema_version"):
                 return str(version)
     return None
 
@@ -74,15 +75,11 @@ def _schema(export: Export) -> str | None:
 def _count_the_rest(export: Export, out: TraceBuilder) -> None:
     """Tables with rows that have no table of ours, under their names without a suffix."""
     for table in export.tables():
-        if table.startswith("rocpd_") and not any(table == base or table.startswith(f"{base}_") for base in _KNOWN):
+        if table.startswith("rocpd_") and not any(table == base or table.startswith(f"{base}_") for base in BASES):
             category = next((base for base in _UNREAD if table.startswith(base)), table)
             rows = export.count(table)
             out.losses.see(category, rows)
             out.losses.count("unknown_category", rows, category=category)
-
-
-_KNOWN = tuple(BASES)
-_UNREAD = ("rocpd_memory_allocate", "rocpd_sample", "rocpd_arg", "rocpd_graph_launch", "rocpd_hip_event")
 
 
 def _refuse(export: Export) -> None:
@@ -91,5 +88,5 @@ def _refuse(export: Export) -> None:
     raise FormatError(
         f"{export.name}: is a database, but none of rocpd that can be read: expected plain tables such as "
         f"{', '.join(DATA)}, found {some or 'none'}",
-        hint="Tables that are packed with LZ4 need ROCm's own reader: write it again without that. " + _HINT,
+        hint="Tables that are packed with LZ4 need ROCm's own reader: write them unpacked. " + _HINT,
     )

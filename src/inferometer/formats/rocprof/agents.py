@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from inferometer.formats.json_text.records import Int64
+from inferometer.formats.rocprof.records import convert_fields
 from inferometer.trace.facts import Device
+from inferometer.trace.losses import Losses
 
 _GPU = (2, "2", "gpu")
 CPU = "cpu"
@@ -38,7 +40,7 @@ class Agent(msgspec.Struct, gc=False):
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it is one; a rocpd file says so in words."""
+        """Whether it is a GPU: a number in JSON, a word in CSV and rocpd."""
         return (self.type.lower() if isinstance(self.type, str) else self.type) in _GPU
 
 
@@ -71,24 +73,9 @@ def join_devices(several: Iterable[list[Device]]) -> tuple[Device, ...]:
     return tuple(sorted(found.values(), key=lambda device: (len(device.device), device.device)))
 
 
-def convert_agent(fields: Any) -> Agent:
-    """An agent from parsed JSON; a field of an unexpected type is left out.
-
-    Raises:
-        msgspec.ValidationError: It is no object.
-    """
-    try:
-        return msgspec.convert(fields, Agent, strict=False)
-    except msgspec.ValidationError:
-        if not isinstance(fields, dict):
-            raise
-    values: dict[str, Any] = {}
-    for info in msgspec.structs.fields(Agent):
-        try:
-            values[info.name] = msgspec.convert(fields[info.encode_name], info.type, strict=False)
-        except (KeyError, msgspec.ValidationError):
-            continue
-    return Agent(**values)
+def convert_agent(fields: Mapping[str, Any]) -> Agent:
+    """An agent from parsed JSON, or from a row of CSV; a field of an unexpected type is left out."""
+    return convert_fields(fields, Agent, Losses(), "agents")
 
 
 def _describe(device: str, agent: Agent) -> Device:

@@ -11,20 +11,21 @@ from inferometer.formats.rocprof.process import Process
 from inferometer.formats.rocprof.records import CopyRecord, CounterRecord, Dispatch, Handle, KernelRecord, Record, Value
 from inferometer.trace.builder import TraceBuilder
 
-_INFO = "dispatch_info"
 _TIMES = {"start": "start_timestamp", "end": "end_timestamp"}
 _CORRELATION = {"correlation": "correlation_id.internal", "external": "correlation_id.external"}
+_DISPATCH = {  # paths into a `Dispatch`, which records of kernels and of counters have
+    "agent": "agent_id.handle",
+    "queue": "queue_id.handle",
+    "kernel_id": "kernel_id",
+    "scratch": "private_segment_size",
+    "lds": "group_segment_size",
+    **{f"{name}_{axis}": f"{name}_size.{axis}" for name in ("workgroup", "grid") for axis in "xyz"},
+}
 _KERNEL = {
     **_TIMES,
     **_CORRELATION,
-    "agent": f"{_INFO}.agent_id.handle",
-    "queue": f"{_INFO}.queue_id.handle",
+    **{name: f"dispatch_info.{path}" for name, path in _DISPATCH.items()},
     "stream": "stream_id.handle",
-    "kernel_id": f"{_INFO}.kernel_id",
-    "scratch": f"{_INFO}.private_segment_size",
-    "lds": f"{_INFO}.group_segment_size",
-    **{f"workgroup_{axis}": f"{_INFO}.workgroup_size.{axis}" for axis in "xyz"},
-    **{f"grid_{axis}": f"{_INFO}.grid_size.{axis}" for axis in "xyz"},
     "graph": "graph_exec_id",
     "graph_node": "graph_node_id",
 }
@@ -38,15 +39,12 @@ _COPY = {
 }
 _CALL = {**_TIMES, **_CORRELATION, "thread": "thread_id"}
 _BY_SYMBOL = ("kernel", "vgpr", "agpr", "sgpr")
-_COUNTED = {
-    name: path.removeprefix(f"{_INFO}.") for name, path in _KERNEL.items() if path.startswith(_INFO) and name != "lds"
-}
 _WRAPPED = ("external", "graph", "graph_node")  # in some releases a number, in others an object around it
 LIBRARIES = {"rccl_api": "RCCL", "marker_api": "ROCTx"}
 
 
 class Batches:
-    """Hands the records of one process to the builder, an array at a time."""
+    """Hands the records of one process to the builder, many at a time. `counted`: dispatches with counters so far."""
 
     def __init__(self, out: TraceBuilder, process: Process, counted: int) -> None:
         self._out = out
@@ -112,8 +110,8 @@ class Batches:
         if not known:
             return
         at, metrics, values = zip(*known, strict=True)
-        infos = [record.dispatch_data.dispatch_info if record.dispatch_data else Dispatch() for record in records]
-        frame = _frame(infos, _COUNTED).join(self._devices, on="agent", how="left", maintain_order="left")
+        dispatches = [record.dispatch_data.dispatch_info if record.dispatch_data else Dispatch() for record in records]
+        frame = _frame(dispatches, _DISPATCH).join(self._devices, on="agent", how="left", maintain_order="left")
         rows.add_counters(
             self._out,
             self._named(frame, "counter_collection")[list(at)].with_columns(
@@ -123,6 +121,7 @@ class Batches:
         )
 
     def _sums(self, record: CounterRecord) -> list[tuple[str, float | None]]:
+        """The name and value of each counter, over its instances; None where no instance has a value."""
         found: dict[int | None, float | None] = {}
         for count in record.records:
             before = found.get(count.counter_id.handle)

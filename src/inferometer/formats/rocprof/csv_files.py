@@ -1,7 +1,7 @@
 """Which CSV files of rocprofv3 there are, what each holds, and which process it is of.
 
 Files are called `PID_kernel_trace.csv`, in a folder or in folders of hosts below it; one exists only if it has rows.
-What is in a file is told by its header, whatever its capitals.
+The header says what is in a file, in any capitals.
 """
 
 import csv

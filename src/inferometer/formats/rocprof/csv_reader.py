@@ -1,7 +1,7 @@
 """Reads CSV files of rocprofv3: a folder is one trace of all its processes, a single file opens by itself."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Facts, NamedId
 from inferometer.trace.tables import ALL_TABLES
 
-_BATCH = 50_000
+_BATCH_ROWS = 50_000
 _TABLES = {
     "kernels": ("launches",),
     "copies": ("launches",),
@@ -54,8 +54,8 @@ _NOTE = "No *_agent_info.csv says which agents are GPUs: gpu:4 is what AMD calls
 
 
 @dataclass(frozen=True)
-class _Table:
-    """Some rows of a file: texts by the column's name in lower case."""
+class _Batch:
+    """Rows of a file: texts by the column's name in lower case."""
 
     category: str
     process: int | None
@@ -67,7 +67,7 @@ class _Table:
 
 
 def read_csv(source: Source, out: TraceBuilder, name: str, tool: str) -> Facts:
-    """Read the tables that `out` wants.
+    """Read the tables that `out` wants; `name` is the format's, `tool` the profiler's.
 
     Raises:
         FormatError: There is no file of rocprofv3, or none that can be read.
@@ -127,28 +127,34 @@ class _Reader:
         if file.process is not None:
             self._processes.add(file.process)
         self._read += kind is not None
-        if kind == "agents":
-            for table in self._tables(lines, names, category, file.process, counts=False):
-                self._take_agents(table)
+        if kind != "agents" and not self._wants(kind):
             return
-        wanted = self._out.wants(*_TABLES.get(kind or "", ())) or (kind is None and self._out.tables == ALL_TABLES)
-        if wanted:
-            held = []
-            for table in self._tables(lines, names, category, file.process, counts=True):
-                if kind is None:
-                    self._count_unread(table)
-                elif kind == "counters":
-                    held.append(self._counter_rows(table))
-                else:
-                    {"kernels": self._kernels, "copies": self._copies, "calls": self._calls}[kind](table)
-            if held:
-                self._add_counters(pl.concat(held, how="diagonal"), file.process)
-            if ends.is_cut:
-                self._out.losses.count("truncated", example=f"{printable(file.path.name)}: the last line has no end")
+        batches = self._batches(lines, names, category, file.process, counts=kind != "agents")
+        if kind == "counters":
+            self._add_counters(batches, file.process)
+        else:
+            take = self._handler(kind)
+            for batch in batches:
+                take(batch)
+        if ends.is_cut and kind != "agents":
+            self._out.losses.count("truncated", example=f"{printable(file.path.name)}: the last line has no end")
 
-    def _tables(
+    def _wants(self, kind: str | None) -> bool:
+        """Whether rows of this kind have a table that was asked for; of an unknown kind, whether all were."""
+        return self._out.tables == ALL_TABLES if kind is None else self._out.wants(*_TABLES[kind])
+
+    def _handler(self, kind: str | None) -> Callable[[_Batch], None]:
+        handlers: dict[str, Callable[[_Batch], None]] = {
+            "agents": self._take_agents,
+            "kernels": self._add_kernels,
+            "copies": self._add_copies,
+            "calls": self._add_calls,
+        }
+        return self._count_unread if kind is None else handlers[kind]
+
+    def _batches(
         self, lines: Iterator[str], names: Sequence[str], category: str, process: int | None, *, counts: bool
-    ) -> Iterator[_Table]:
+    ) -> Iterator[_Batch]:
         reader, held = csv.reader(lines), list[list[str]]()
         while True:
             try:
@@ -162,65 +168,71 @@ class _Reader:
                 held.append(row)
             elif row:
                 self._count_bad(category, f"expected {len(names)} cells, found {len(row)}", counts=counts)
-            if len(held) >= _BATCH:
-                yield _table(held, names, category, process)
+            if len(held) >= _BATCH_ROWS:
+                yield _batch(held, names, category, process)
                 held = []
         if held:
-            yield _table(held, names, category, process)
+            yield _batch(held, names, category, process)
 
     def _count_bad(self, category: str, why: str, *, counts: bool) -> None:
         if counts:
             self._out.losses.see(category)
             self._out.losses.count("unreadable_row", category=category, example=why)
 
-    def _take_agents(self, table: _Table) -> None:
-        columns = {("type" if name == "agent_type" else name): each.to_list() for name, each in table.columns.items()}
+    def _take_agents(self, batch: _Batch) -> None:
+        columns = {("type" if name == "agent_type" else name): each.to_list() for name, each in batch.columns.items()}
         for values in zip(*columns.values(), strict=True):
             agent = convert_agent({name: value for name, value in zip(columns, values, strict=True) if value != ""})
             if agent.node_id is not None:
                 self._agents[agent.node_id] = agent
         self._devices = {str(number): text for number, text in name_devices(self._agents).items()}
 
-    def _kernels(self, table: _Table) -> None:
-        frame = self._numbers(table, _KERNEL).with_columns(self._named(table))
-        if (agent := table.text("agent_id")) is not None:
+    def _add_kernels(self, batch: _Batch) -> None:
+        frame = self._numbers(batch, _KERNEL).with_columns(self._named(batch))
+        if (agent := batch.text("agent_id")) is not None:
             frame = frame.with_columns(self._device(agent).alias("device"))
         if "stream" in frame.columns and frame["stream"].null_count() == frame.height:
             frame = frame.drop("stream")
-        rows.add_launches(self._out, frame, "kernel", table.category, self._about(table))
+        rows.add_launches(self._out, frame, "kernel", batch.category, self._about(batch))
 
-    def _named(self, table: _Table) -> pl.Series:
-        names = table.text("kernel_name")
-        empty = pl.repeat("", table.columns["dispatch_id"].len(), dtype=pl.String, eager=True)
+    def _named(self, batch: _Batch) -> pl.Series:
+        names = batch.text("kernel_name")
+        empty = pl.repeat("", batch.columns["dispatch_id"].len(), dtype=pl.String, eager=True)
         return (empty if names is None else names).alias("kernel").cast(pl.Categorical)
 
-    def _copies(self, table: _Table) -> None:
+    def _add_copies(self, batch: _Batch) -> None:
         """Of copies the files hold no bytes: these are unknown."""
-        ends = [table.text(f"{end}_agent_id") for end in ("source", "destination")]
-        frame = self._numbers(table, _COPY).with_columns(rows.copy_names(table.columns["direction"]).alias("kernel"))
+        ends = [batch.text(f"{end}_agent_id") for end in ("source", "destination")]
+        frame = self._numbers(batch, _COPY).with_columns(rows.copy_names(batch.columns["direction"]).alias("kernel"))
         if ends[0] is not None and ends[1] is not None:
             frame = frame.with_columns(rows.copy_devices(self._device(ends[0]), self._device(ends[1])))
-        rows.add_launches(self._out, frame, "memcpy", table.category, self._about(table))
+        rows.add_launches(self._out, frame, "memcpy", batch.category, self._about(batch))
 
-    def _calls(self, table: _Table) -> None:
-        frame = self._numbers(table, _CALL).with_columns(
-            table.columns["function"].cast(pl.Categorical).alias("name"), table.columns["domain"].alias("domain")
+    def _add_calls(self, batch: _Batch) -> None:
+        frame = self._numbers(batch, _CALL).with_columns(
+            batch.columns["function"].cast(pl.Categorical).alias("name"), batch.columns["domain"].alias("domain")
         )
-        about = {} if "process" in frame.columns else self._about(table)
+        about = {} if "process" in frame.columns else self._about(batch)
         self._processes.update(frame["process"].drop_nulls().unique().to_list() if "process" in frame.columns else ())
-        rows.add_by_domain(self._out, frame, table.category, about)
+        rows.add_by_domain(self._out, frame, batch.category, about)
 
-    def _counter_rows(self, table: _Table) -> pl.DataFrame:
-        values = table.columns["counter_value"].cast(pl.Float64, strict=False)
-        frame = self._numbers(table, _COUNTER).with_columns(
-            self._named(table).cast(pl.String),
-            table.columns["counter_name"].alias("metric"),
+    def _add_counters(self, batches: Iterator[_Batch], process: int | None) -> None:
+        """A dispatch's counters may be in several batches, and are summed over its instances."""
+        found = [self._counter_rows(batch) for batch in batches]
+        if found:
+            self._add_sums(pl.concat(found, how="diagonal"), process)
+
+    def _counter_rows(self, batch: _Batch) -> pl.DataFrame:
+        values = batch.columns["counter_value"].cast(pl.Float64, strict=False)
+        frame = self._numbers(batch, _COUNTER).with_columns(
+            self._named(batch).cast(pl.String),
+            batch.columns["counter_name"].alias("metric"),
             pl.when(values.is_finite()).then(values).alias("value"),
         )
-        agent = table.text("agent_id")
+        agent = batch.text("agent_id")
         return frame if agent is None else frame.with_columns(self._device(agent).alias("device"))
 
-    def _add_counters(self, found: pl.DataFrame, process: int | None) -> None:
+    def _add_sums(self, found: pl.DataFrame, process: int | None) -> None:
         """One row for each counter of a dispatch; sizes are products in these files, which no grid is made of."""
         first = [pl.col(name).first() for name in found.columns if name not in ("dispatch", "metric", "value")]
         value = pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()).alias("value")
@@ -233,21 +245,21 @@ class _Reader:
         about = {} if "process" in kept.columns else {"process": process}
         rows.add_counters(self._out, kept.with_columns(pl.col("kernel").cast(pl.Categorical)), about)
 
-    def _count_unread(self, table: _Table) -> None:
-        rows_here = next(iter(table.columns.values())).len()
-        self._out.losses.see(table.category, rows_here)
-        self._out.losses.count("unknown_category", rows_here, category=table.category)
+    def _count_unread(self, batch: _Batch) -> None:
+        rows_here = next(iter(batch.columns.values())).len()
+        self._out.losses.see(batch.category, rows_here)
+        self._out.losses.count("unknown_category", rows_here, category=batch.category)
 
-    def _numbers(self, table: _Table, wanted: Mapping[str, tuple[str, ...]]) -> pl.DataFrame:
+    def _numbers(self, batch: _Batch, wanted: Mapping[str, tuple[str, ...]]) -> pl.DataFrame:
         """Whole numbers; another text is null, and counted."""
         columns = {}
         for ours, names in wanted.items():
-            if (text := table.text(*names)) is None:
+            if (text := batch.text(*names)) is None:
                 continue
             columns[ours] = text.cast(pl.Int64, strict=False)
             odd = columns[ours].is_null() & (text.str.strip_chars() != "")
             example = next(iter(text.filter(odd).head(1).to_list()), None)
-            where = f"{table.category}.{names[0]}"
+            where = f"{batch.category}.{names[0]}"
             self._out.losses.count("wrong_type", int(odd.sum()), category=where, example=example)
         return pl.DataFrame(columns)
 
@@ -266,10 +278,10 @@ class _Reader:
         return agents.replace_strict(known, default=None, return_dtype=pl.String)
 
     @staticmethod
-    def _about(table: _Table) -> Mapping[str, int | str | None]:
-        return {"process": table.process}
+    def _about(batch: _Batch) -> Mapping[str, int | str | None]:
+        return {"process": batch.process}
 
 
-def _table(held: Sequence[Sequence[str]], names: Sequence[str], category: str, process: int | None) -> _Table:
+def _batch(held: Sequence[Sequence[str]], names: Sequence[str], category: str, process: int | None) -> _Batch:
     columns = dict(zip(names, zip(*held, strict=True), strict=True))
-    return _Table(category, process, {name: pl.Series(name, each, dtype=pl.String) for name, each in columns.items()})
+    return _Batch(category, process, {name: pl.Series(name, each, dtype=pl.String) for name, each in columns.items()})

@@ -1,18 +1,17 @@
 """rocprofv3's JSON: an object with one key, whose array has an element for each process.
 
-Kernels and texts stand before the records that need them in what rocprofv3 writes. Where another program sorted the
-keys, the file is read once more: first what is next to the records, then these.
+Records refer to kernels, agents and texts by number. rocprofv3 writes these lookups before the records. Where another
+program sorted the keys, the file is read twice: first the lookups, then the records.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from inferometer.errors import FormatError
 from inferometer.formats.json_text.records import RecordReader
-from inferometer.formats.json_text.text import Text as Window
-from inferometer.formats.json_text.text import Truncated
+from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.formats.rocprof.batches import Batches
 from inferometer.formats.rocprof.process import Process
 from inferometer.formats.rocprof.records import (
@@ -20,9 +19,9 @@ from inferometer.formats.rocprof.records import (
     CounterRecord,
     KernelRecord,
     Nothing,
+    RangeText,
     Record,
     Symbol,
-    Text,
     record_kind,
 )
 from inferometer.formats.source import Source, Stream
@@ -32,11 +31,12 @@ from inferometer.trace.tables import ALL_TABLES
 KEY: Final = "rocprofiler-sdk-tool"
 _BATCH: Final = 16_384
 _KEEP_BYTES: Final = 16 << 20
-_SMALL: Final = ("metadata", "agents", "counters")
+_SMALL: Final = ("metadata", "agents", "counters")  # lookups that are decoded whole
 _NEEDED: Final = frozenset({"metadata", "agents", "strings", "kernel_symbols"})
 _RECORDS: Final = ("callback_records", "buffer_records")
 _HINT: Final = "Record it again with rocprofv3 --output-format json, or name the format with --format."
-_ARRAYS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {  # the table that it fills, and what is in it
+Reads = Literal["all", "lookups", "records"]
+_ARRAYS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {  # the table that each fills, and what is in it
     "kernel_dispatch": ("launches", KernelRecord),
     "memory_copy": ("launches", CopyRecord),
     "hip_api": ("calls", Record),
@@ -48,7 +48,7 @@ _ARRAYS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {  # the table tha
 
 
 class OutOfOrder(Exception):
-    """Records stand before what they need."""
+    """Records stand before the lookups that they need."""
 
 
 class Document:
@@ -58,33 +58,27 @@ class Document:
         source: What is read.
         stream: Its bytes.
         out: What is filled.
-        known: What a pass before found next to the records of each process; None: this pass looks for it.
-        only_beside: Pass over the records, wherever they stand.
+        reads: The lookups, the records, or all: lookups first.
+        known: The processes with their lookups, for a pass that reads the records alone.
     """
 
     def __init__(
-        self,
-        source: Source,
-        stream: Stream,
-        out: TraceBuilder,
-        *,
-        known: Sequence[Process] | None = None,
-        only_beside: bool = False,
+        self, source: Source, stream: Stream, out: TraceBuilder, reads: Reads = "all", known: Sequence[Process] = ()
     ) -> None:
         self._source = source
-        self._text = Window(stream)
+        self._text = Text(stream)
         self._out = out
+        self._reads = reads
         self._known = known
-        self._only_beside = only_beside
         self._counted = 0
         self.processes: list[Process] = []
 
     def read(self) -> None:
-        """All of it.
+        """Go through the file once.
 
         Raises:
             FormatError: It is no such file.
-            OutOfOrder: A second pass is needed.
+            OutOfOrder: All was to be read, and records stand before their lookups.
         """
         text = self._text
         if text.skip_mark() != ord("{"):
@@ -95,8 +89,7 @@ class Document:
                     self._processes()
                 else:
                     text.take_value()
-            if not text.take(ord("}")):
-                raise Truncated
+            self._close("}")
         except Truncated:
             self._count_end()
         if not self.processes:
@@ -111,6 +104,10 @@ class Document:
         if not self._out.losses.total("truncated"):
             self._out.losses.count("truncated", example=f"at byte {self._text.offset:,}")
 
+    def _close(self, bracket: str) -> None:
+        if not self._text.take(ord(bracket)):
+            raise Truncated
+
     def _processes(self) -> None:
         text = self._text
         if text.peek() == ord("{"):
@@ -120,49 +117,51 @@ class Document:
         while text.peek() == ord("{"):
             self._process()
             text.take(ord(","))
-        if not text.take(ord("]")):
-            raise Truncated
+        self._close("]")
 
     def _process(self) -> None:
         text, seen = self._text, set[str]()
         number = len(self.processes)
-        process = self._known[number] if self._known and number < len(self._known) else Process()
+        process = self._known[number] if number < len(self._known) else Process()
         self.processes.append(process)
         for key in text.fields():
             if key in _RECORDS and text.peek() == ord("{"):
-                if not (self._only_beside or self._known or seen >= _NEEDED):
+                if self._reads == "all" and not seen >= _NEEDED:
                     raise OutOfOrder
                 self._records(process)
             else:
                 seen.add(key)
-                self._beside(key, process)
-        if not text.take(ord("}")):
-            raise Truncated
+                self._lookup(key, process)
+        self._close("}")
 
-    def _beside(self, key: str, process: Process) -> None:
+    def _lookup(self, key: str, process: Process) -> None:
         text = self._text
-        if self._known is not None:
+        if self._reads == "records":
             text.take_value()
         elif key in _SMALL:
-            self._take(key, process)
+            self._take_small(key, process)
         elif key == "kernel_symbols" and text.take(ord("[")):
             for symbols in self._array(Symbol, key, "kernel_id"):
                 process.take_symbols(symbols)
         elif key == "strings" and text.peek() == ord("{"):
-            for inner in text.fields():
-                if inner == "buffer_records":
-                    self._take(inner, process)
-                elif inner == "marker_api" and text.take(ord("[")):
-                    for texts in self._array(Text, "strings.marker_api", "key"):
-                        process.take_texts(texts)
-                else:
-                    text.take_value()
-            if not text.take(ord("}")):
-                raise Truncated
+            self._strings(process)
         else:
             text.take_value()
 
-    def _take(self, key: str, process: Process) -> None:
+    def _strings(self, process: Process) -> None:
+        """Names of kinds and operations, and the texts of ROCTx ranges."""
+        text = self._text
+        for key in text.fields():
+            if key == "buffer_records":
+                self._take_small(key, process)
+            elif key == "marker_api" and text.take(ord("[")):
+                for texts in self._array(RangeText, "strings.marker_api", "key"):
+                    process.take_texts(texts)
+            else:
+                text.take_value()
+        self._close("}")
+
+    def _take_small(self, key: str, process: Process) -> None:
         value = self._text.take_value(keep=_KEEP_BYTES)
         if value is None:
             larger = f"larger than {_KEEP_BYTES >> 20} MiB"
@@ -175,29 +174,32 @@ class Document:
         text = self._text
         batches = Batches(self._out, process, self._counted)
         for array in text.fields():
+            fills = _ARRAYS.get(array)
             if not text.take(ord("[")):
                 text.take_value()
-                continue
-            table, struct = _ARRAYS.get(array, ("", Nothing))
-            if self._only_beside or not self._out.wants(table):
-                self._pass_over(array, is_unknown=array not in _ARRAYS)
-                continue
-            sign = None if struct is CounterRecord else "start_timestamp"
-            handler = _handler(batches, array)
-            held: list[Any] = []
-            for records in self._array(struct, array, sign):
-                held += records
-                if len(held) >= _BATCH:
-                    handler(held)
-                    held = []
-            if held:
-                handler(held)
+            elif self._reads == "lookups" or fills is None or not self._out.wants(fills[0]):
+                self._pass_over(array)
+            else:
+                self._hand_over(array, batches)
         self._counted = batches.counted
-        if not text.take(ord("}")):
-            raise Truncated
+        self._close("}")
 
-    def _pass_over(self, array: str, *, is_unknown: bool) -> None:
-        counts = is_unknown and not self._only_beside and self._out.tables == ALL_TABLES
+    def _hand_over(self, array: str, batches: Batches) -> None:
+        """The records of one array to its table, many at a time."""
+        _, struct = _ARRAYS[array]
+        sign = None if struct is CounterRecord else "start_timestamp"
+        handler = _handler(batches, array)
+        held: list[Any] = []
+        for records in self._array(struct, array, sign):
+            held += records
+            if len(held) >= _BATCH:
+                handler(held)
+                held = []
+        if held:
+            handler(held)
+
+    def _pass_over(self, array: str) -> None:
+        counts = array not in _ARRAYS and self._reads != "lookups" and self._out.tables == ALL_TABLES
         for records in self._array(Nothing, array, None):
             if counts:
                 self._out.losses.see(array, len(records))

@@ -1,4 +1,4 @@
-"""What rocprofv3's JSON says of one process next to its records: who it is, its agents, kernels and names."""
+"""What rocprofv3's JSON says of one process besides its records: who it is, its agents, kernels and names."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +8,7 @@ import polars as pl
 
 from inferometer.formats.json_text.records import BAD_JSON
 from inferometer.formats.rocprof.agents import Agent, convert_agent, name_devices
-from inferometer.formats.rocprof.records import Counter, Names, Symbol, Text
+from inferometer.formats.rocprof.records import Counter, Names, RangeText, Symbol
 from inferometer.privacy.metadata import Search, search_metadata
 from inferometer.trace.losses import Losses
 
@@ -50,7 +50,7 @@ class Process:
         """Kernels by their id."""
         self._symbols |= {each.kernel_id: each for each in symbols if each.kernel_id is not None}
 
-    def take_texts(self, texts: list[Text]) -> None:
+    def take_texts(self, texts: list[RangeText]) -> None:
         """Texts of ROCTx ranges by their correlation id."""
         self._texts |= {each.key: each.value for each in texts if each.key is not None and each.value is not None}
 

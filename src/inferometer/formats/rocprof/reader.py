@@ -1,10 +1,12 @@
 """Reads what rocprofv3 wrote, JSON or CSV; says of a Perfetto trace what to record instead."""
 
+from collections.abc import Sequence
+
 from inferometer.errors import FormatError
 from inferometer.formats.rocprof.agents import describe_devices, join_devices
 from inferometer.formats.rocprof.csv_files import is_csv
 from inferometer.formats.rocprof.csv_reader import read_csv
-from inferometer.formats.rocprof.document import Document, OutOfOrder
+from inferometer.formats.rocprof.document import Document, OutOfOrder, Reads
 from inferometer.formats.rocprof.perfetto import is_perfetto
 from inferometer.formats.rocprof.process import Process
 from inferometer.formats.source import Source
@@ -39,16 +41,16 @@ def read(source: Source, out: TraceBuilder) -> Facts:
 
 def _read_json(source: Source, out: TraceBuilder) -> Facts:
     try:
-        processes = _read(source, out, None, only_beside=False)
+        processes = _pass_over(source, out)
     except OutOfOrder:
         if not source.rewindable:
             raise FormatError(
-                f"{source.name}: expected the kernels' names before the records, found them behind",
+                f"{source.name}: expected the kernels' names before the records, found them after these",
                 hint="Save it to a file first: a file is read twice.",
             ) from None
         out.reset()
-        known = _read(source, TraceBuilder(()), None, only_beside=True)
-        processes = _read(source, out, known, only_beside=False)
+        known = _pass_over(source, TraceBuilder(()), "lookups")
+        processes = _pass_over(source, out, "records", known)
     check(out)
     out.names = join_names(count_secrets(out.losses, process.private) for process in processes)
     return Facts(
@@ -68,9 +70,12 @@ def check(out: TraceBuilder) -> None:
     check_calls(out)
 
 
-def _read(source: Source, out: TraceBuilder, known: list[Process] | None, *, only_beside: bool) -> list[Process]:
+def _pass_over(
+    source: Source, out: TraceBuilder, reads: Reads = "all", known: Sequence[Process] = ()
+) -> Sequence[Process]:
+    """Go through the file once; see `Document`."""
     with source.open() as stream:
-        document = Document(source, stream, out, known=known, only_beside=only_beside)
+        document = Document(source, stream, out, reads, known)
         document.read()
     if stream.damage:
         out.losses.count("broken_compression", example=stream.damage)

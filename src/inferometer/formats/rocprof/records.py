@@ -5,7 +5,7 @@ Releases add fields, which are passed over, and leave out others, which are null
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -133,8 +133,8 @@ class Symbol(msgspec.Struct, gc=False):
         )
 
 
-class Text(msgspec.Struct, gc=False):
-    """A text by an id: of ROCTx ranges."""
+class RangeText(msgspec.Struct, gc=False):
+    """The text of a ROCTx range, by correlation id."""
 
     key: Int64 | None = None
     value: str | None = None
@@ -185,14 +185,17 @@ def record_kind(struct: type[S], array: str, sign: str | None = None) -> RecordK
 
 
 def convert_loosely(value: Any, struct: type[S], losses: Losses, category: str) -> S | None:
-    """`value` as far as it goes: fields of unexpected types are left out and counted; None where it is no object."""
-    if not isinstance(value, dict):
-        return None
+    """As `convert_fields`; None where `value` is no object."""
+    return convert_fields(value, struct, losses, category) if isinstance(value, dict) else None
+
+
+def convert_fields(fields: Mapping[str, Any], struct: type[S], losses: Losses, category: str) -> S:
+    """Parsed JSON as a struct: fields of unexpected types are left out and counted."""
     values: dict[str, Any] = {}
     for info in msgspec.structs.fields(struct):
-        if info.encode_name not in value:
+        if info.encode_name not in fields:
             continue
-        each, place = value[info.encode_name], f"{category}.{info.encode_name}"
+        each, place = fields[info.encode_name], f"{category}.{info.encode_name}"
         try:
             values[info.name] = msgspec.convert(each, info.type, strict=False)
             continue

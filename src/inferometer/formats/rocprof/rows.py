@@ -36,10 +36,10 @@ def _blocks() -> pl.Expr:
     sizes = []
     for grid, workgroup in zip(map(pl.col, _GRIDS), map(pl.col, _WORKGROUPS), strict=True):
         sizes.append(grid // workgroup + (grid % workgroup > 0).cast(pl.Int64))
-    return _whole(sizes, [pl.col(*_GRIDS) >= 0, pl.col(*_WORKGROUPS) > 0])
+    return _triple(sizes, [pl.col(*_GRIDS) >= 0, pl.col(*_WORKGROUPS) > 0])
 
 
-def _whole(sizes: list[pl.Expr], conditions: list[pl.Expr]) -> pl.Expr:
+def _triple(sizes: list[pl.Expr], conditions: list[pl.Expr]) -> pl.Expr:
     """Three numbers as one; null where any is missing or can't be."""
     return pl.when(pl.all_horizontal(conditions)).then(pl.concat_arr(sizes))
 
@@ -58,7 +58,7 @@ _LAUNCH: Mapping[str, tuple[tuple[str, ...], pl.Expr]] = {  # our column: theirs
     "graph_id": (("graph",), _or_null("graph")),
     "graph_node_id": (("graph_node",), _or_null("graph_node")),
     "grid": ((*_GRIDS, *_WORKGROUPS), _blocks()),
-    "block": (_WORKGROUPS, _whole([pl.col(name) for name in _WORKGROUPS], [pl.col(*_WORKGROUPS) > 0])),
+    "block": (_WORKGROUPS, _triple([pl.col(name) for name in _WORKGROUPS], [pl.col(*_WORKGROUPS) > 0])),
     "registers": (("vgpr",), pl.col("vgpr")),
     "accum_registers": (("agpr",), pl.col("agpr")),
     "scalar_registers": (("sgpr",), pl.col("sgpr")),

@@ -17,7 +17,7 @@ _DEEPEST: Final = 1_000
 _HINT: Final = "A snapshot holds plain values only. Don't load this file with Python: it may run any code."
 _MARK: Final = object()
 _KEYS: Final = frozenset({str, int, float, bool, type(None)})
-_INT32, _UINT16, _UINT32, _UINT64, _DOUBLE = map(struct.Struct, ("<i", "<H", "<I", "<Q", ">d"))
+_UINT8, _UINT16, _UINT32, _UINT64, _INT32, _DOUBLE = map(struct.Struct, ("B", "<H", "<I", "<Q", "<i", ">d"))
 
 
 def read_literals(data: bytes, name: str) -> Any:
@@ -96,49 +96,42 @@ class _Machine:
         """A value onto the stack."""
         self._stack.append(value)
 
-    def text(self, length: struct.Struct | None) -> None:
-        """UTF-8, of a length that stands before it; None: one byte of it."""
-        size = self._take(1)[0] if length is None else self._number(length)
-        self.push(self._take(size).decode("utf-8", "surrogatepass"))
+    def text(self, length: struct.Struct) -> None:
+        """UTF-8, whose length stands before it."""
+        self.push(self._take(self._number(length)).decode("utf-8", "surrogatepass"))
 
     def number(self, form: struct.Struct) -> None:
         """A number of fixed size."""
         self.push(self._number(form))
 
-    def byte(self) -> None:
-        """A number of one byte."""
-        self.push(self._take(1)[0])
-
     def long(self) -> None:
         """A whole number of up to 255 bytes."""
-        self.push(int.from_bytes(self._take(self._take(1)[0]), "little", signed=True))
+        self.push(int.from_bytes(self._take(self._number(_UINT8)), "little", signed=True))
 
     def skip(self, size: int) -> None:
         """What says something about the pickle, not about its value."""
         self._take(size)
 
-    def put(self, form: struct.Struct | None) -> None:
+    def put(self, form: struct.Struct) -> None:
         """Remember the last value under a number."""
-        index = self._take(1)[0] if form is None else self._number(form)
-        self._remember(index)
+        self._remember(self._number(form))
 
     def memoize(self) -> None:
         """Remember the last value under the next number."""
         self._remember(len(self._memo))
 
-    def get(self, form: struct.Struct | None) -> None:
+    def get(self, form: struct.Struct) -> None:
         """A value that was remembered."""
-        self.push(self._memo[self._take(1)[0] if form is None else self._number(form)])
+        self.push(self._memo[self._number(form)])
 
     def _remember(self, index: int) -> None:
         value = self._pop()
         self.push(value)
         self._memo[index] = value
 
-    def tuple_of(self, size: int | None) -> None:
-        """The last values as a tuple; None: those above the mark."""
-        values = self.items() if size is None else [self._pop() for _ in range(size)][::-1]
-        self.push(tuple(values))
+    def last(self, count: int) -> list[Any]:
+        """The last values, which go."""
+        return [self._pop() for _ in range(count)][::-1]
 
     def append(self, values: list[Any]) -> None:
         """Onto the list below."""
@@ -173,29 +166,29 @@ _STEPS: Final[dict[int, Callable[[_Machine], None]]] = {
     ord("}"): lambda machine: machine.push({}),
     ord("]"): lambda machine: machine.push([]),
     ord(")"): lambda machine: machine.push(()),
-    ord("s"): lambda machine: machine.set_items([machine._pop(), machine._pop()][::-1]),
+    ord("s"): lambda machine: machine.set_items(machine.last(2)),
     ord("u"): lambda machine: machine.set_items(machine.items()),
-    ord("a"): lambda machine: machine.append([machine._pop()]),
+    ord("a"): lambda machine: machine.append(machine.last(1)),
     ord("e"): lambda machine: machine.append(machine.items()),
-    ord("t"): lambda machine: machine.tuple_of(None),
-    0x85: lambda machine: machine.tuple_of(1),
-    0x86: lambda machine: machine.tuple_of(2),
-    0x87: lambda machine: machine.tuple_of(3),
-    0x8C: lambda machine: machine.text(None),  # SHORT_BINUNICODE
+    ord("t"): lambda machine: machine.push(tuple(machine.items())),
+    0x85: lambda machine: machine.push(tuple(machine.last(1))),
+    0x86: lambda machine: machine.push(tuple(machine.last(2))),
+    0x87: lambda machine: machine.push(tuple(machine.last(3))),
+    0x8C: lambda machine: machine.text(_UINT8),  # SHORT_BINUNICODE
     ord("X"): lambda machine: machine.text(_UINT32),
     0x8D: lambda machine: machine.text(_UINT64),
     ord("J"): lambda machine: machine.number(_INT32),
-    ord("K"): _Machine.byte,
+    ord("K"): lambda machine: machine.number(_UINT8),
     ord("M"): lambda machine: machine.number(_UINT16),
     0x8A: _Machine.long,  # LONG1
     ord("G"): lambda machine: machine.number(_DOUBLE),
     0x88: lambda machine: machine.push(True),
     0x89: lambda machine: machine.push(False),
     ord("N"): lambda machine: machine.push(None),
-    ord("q"): lambda machine: machine.put(None),
+    ord("q"): lambda machine: machine.put(_UINT8),
     ord("r"): lambda machine: machine.put(_UINT32),
     0x94: _Machine.memoize,
-    ord("h"): lambda machine: machine.get(None),
+    ord("h"): lambda machine: machine.get(_UINT8),
     ord("j"): lambda machine: machine.get(_UINT32),
     ord("."): _Machine.stop,
 }

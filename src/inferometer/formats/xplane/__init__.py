@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NAMES = (b"/host:", b"/device:", b"#Chip", b"Task Environment")
 _PLANE, _ID, _NAME = b"\x0a", 0x08, 0x12  # keys of fields
-_REPLACEMENT = b"\xef\xbf\xbd"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 def _sniff(head: bytes) -> bool:

@@ -4,7 +4,7 @@ Pairs of `key:value`, in any order. Three layouts of kernels are known: CUDA's `
 grid: block: occ_pct:`, ROCm's of 2025 ` grid: block: private_mem: group_mem: occ_pct:` and of 2026, which is CUDA's
 with `private_mem:`. Source: openxla/xla, `backends/profiler/gpu/cupti_buffer_events.h` and `rocm_collector.h`.
 
-ROCm's grid is in blocks there, divided with the rest thrown away. `occ_pct` is what registers and memory allow, not
+ROCm's grid is in blocks there, rounded down. `occ_pct` is what registers and memory allow, not
 what was achieved, and so no `occupancy`; `private_mem` has no column.
 """
 

@@ -133,8 +133,8 @@ class DeviceReader:
     ) -> pl.Series:
         """Note the instruction of each launch; their `external_id`, null where the file names none."""
         nothing: list[Value] = [None] * len(events.messages)
-        said = {name: pl.Series([text(value) for value in stats.get(name, nothing)], dtype=pl.String) for name in _HLO}
-        op, module = said["hlo_op"], said["hlo_module"]
+        named = {name: pl.Series([text(value) for value in stats.get(name, nothing)], dtype=pl.String) for name in _HLO}
+        op, module = named["hlo_op"], named["hlo_module"]
         if modules is not None:  # a TPU's launches are instructions, of the program that runs at the time
             op = op.zip_with(op.is_not_null(), plane.names(events.name_id, prefer_short=True).cast(pl.String))
             module = module.zip_with(module.is_not_null(), modules.around(events.start_ns))
@@ -143,15 +143,15 @@ class DeviceReader:
                 "correlation_id": [whole(value) for value in stats.get("correlation_id", nothing)],
                 "op": op,
                 "module": module,
-                "framework_op": [_framework_op(*pair) for pair in zip(said["name"], said["tf_op"], strict=True)],
-                "source": said["source"],
+                "framework_op": [_framework_op(*pair) for pair in zip(named["name"], named["tf_op"], strict=True)],
+                "source": named["source"],
                 "name_id": events.name_id,
                 "start_ns": events.start_ns,
                 "dur_ns": events.dur_ns,
             },
             schema_overrides={"correlation_id": pl.Int64, "framework_op": pl.String},
         ).with_row_index("row")
-        return self._instructions.note(plane, place.process, place.device.name, rows)
+        return self._instructions.note_launches(plane, place.process, place.device.name, rows)
 
     def _spans(self, plane: Plane, device: Device, line: Any, name: str) -> None:
         events = self._lines.read(line, "spans")

@@ -64,7 +64,7 @@ def own_threads(outlines: Sequence[Plane]) -> dict[str, int]:
 def read_facts(source: Source, space: Space, outlines: Sequence[Plane], processes: Processes) -> Facts:
     """The facts of the file."""
     stats = {name: value for plane in outlines for name, value in plane.stats.items()}
-    versions = {ours: said for theirs, ours in _VERSIONS.items() if (said := _as_text(stats.get(theirs)))}
+    versions = {ours: version for theirs, ours in _VERSIONS.items() if (version := _as_text(stats.get(theirs)))}
     return Facts(
         format="xplane",
         source=source.name,
@@ -91,13 +91,13 @@ def _devices(outlines: Sequence[Plane]) -> list[Device]:
     for plane in outlines:
         if (device := device_of(plane.name)) is None:
             continue
-        said = plane.stats
-        major, minor = whole(said.get("compute_cap_major")), whole(said.get("compute_cap_minor"))
+        stats = plane.stats
+        major, minor = whole(stats.get("compute_cap_major")), whole(stats.get("compute_cap_minor"))
         found[device.name] = Device(
             device=device.name,
-            name=text(said.get("gpu_device_name")) or text(said.get("device_type_string")),
-            memory_bytes=whole(said.get("memory_size")),
-            multiprocessors=None if device.is_tpu else whole(said.get("core_count")),
+            name=text(stats.get("gpu_device_name")) or text(stats.get("device_type_string")),
+            memory_bytes=whole(stats.get("memory_size")),
+            multiprocessors=None if device.is_tpu else whole(stats.get("core_count")),
             compute_capability=None if major is None else f"{major}.{minor or 0}",
         )
     return [found[name] for name in sorted(found)]
@@ -120,7 +120,7 @@ def _threads(outlines: Sequence[Plane], processes: Processes) -> tuple[NamedId, 
 
 
 def _notes(source: Source, space: Space, outlines: Sequence[Plane]) -> list[str]:
-    notes = [f"The profiler says: {each}" for each in space.said]
+    notes = [f"The profiler says: {each}" for each in space.messages]
     if beside := note_beside(source.path):
         notes.append(beside)
     if find_clock(outlines).base_ns is None:

@@ -1,9 +1,9 @@
 """Host planes: calls of the driver, Python's functions, named ranges, steps, and the allocator's samples.
 
-A thread is a line. What it holds is told by names and stats: `$file.py:12 function` is a Python call; an event with a
+A thread is a line. Names and stats say what its events are: `$file.py:12 function` is a Python call; an event with a
 `correlation_id`, of a name of CUDA's or HIP's, or on a line `Host Threads/123` of the GPU's tracer, is a call; the
-allocator writes `MemoryAllocation`; all else are ranges that XLA, JAX or the user named (`TraceMe`), and one with a
-`step_num` is a step, too. XLA names the call that launches a kernel after the kernel: which function of the driver it
+allocator writes `MemoryAllocation`; all others are ranges that XLA, JAX or the user named (`TraceMe`), and one with a
+`step_num` is also a step. XLA names the call that launches a kernel after the kernel: which function of the driver it
 was is not in the file, and it is called `[kernel launch]` here.
 """
 
@@ -92,7 +92,7 @@ class HostReader:
         api = names.set(launches, KERNEL_LAUNCH).cast(pl.Categorical)
         self._out.add("calls", n, {"api": api, "correlation_id": ids, **where, **_times(events)})
         called = pl.DataFrame({"correlation_id": ids, **where, **_times(events)}, schema_overrides=CALLED)
-        self._instructions.called.append(called.filter(ids.is_not_null()).select(list(CALLED)))
+        self._instructions.note_calls(called.filter(ids.is_not_null()))
 
     def _spans(self, plane: Plane, events: Events, where: dict[str, Values]) -> None:
         plane.count_bad_names(events.name_id, "spans")

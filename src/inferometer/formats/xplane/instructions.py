@@ -37,16 +37,15 @@ class Instructions:
     """What planes of devices and hosts say, until all are read.
 
     `threads`: the number of each device's own thread, negative as of all threads that the source has no number for.
-    `called`: host calls with an id.
     """
 
     threads: Mapping[str, int]
-    called: list[pl.DataFrame] = field(default_factory=list)
+    _called: list[pl.DataFrame] = field(default_factory=list)
     _launched: list[pl.DataFrame] = field(default_factory=list)
     _described: list[pl.DataFrame] = field(default_factory=list)
     _count: int = 0
 
-    def note(self, plane: Plane, process: int | None, device: str, rows: pl.DataFrame) -> pl.Series:
+    def note_launches(self, plane: Plane, process: int | None, device: str, rows: pl.DataFrame) -> pl.Series:
         """Note the launches of a line, and number those that name their instruction.
 
         Args:
@@ -69,6 +68,10 @@ class Instructions:
         found = pl.repeat(None, rows.height, dtype=pl.Int64, eager=True)
         return found.scatter(named["row"], ids) if named.height else found
 
+    def note_calls(self, calls: pl.DataFrame) -> None:
+        """Note host calls with an id: the columns of `CALLED`."""
+        self._called.append(calls.select(list(CALLED)))
+
     def add_rows(self, out: TraceBuilder) -> None:
         """Hand over `ops`, `frames` and `hlo_ops`."""
         if self._launched and out.wants("ops", "frames"):
@@ -81,7 +84,9 @@ class Instructions:
     def _placed(self, launched: pl.DataFrame) -> pl.DataFrame:
         """With `thread`, and the times of the call where there is one of this launch alone."""
         key = ["process", "correlation_id"]
-        calls = pl.concat([pl.DataFrame(schema=CALLED), *self.called]).rename({"start_ns": "at_ns", "dur_ns": "for_ns"})
+        calls = pl.concat([pl.DataFrame(schema=CALLED), *self._called]).rename(
+            {"start_ns": "at_ns", "dur_ns": "for_ns"}
+        )
         first = calls.sort("at_ns", maintain_order=True).unique(key, keep="first", maintain_order=True)
         rows = launched.join(first, on=key, how="left", nulls_equal=True, maintain_order="left")
         is_alone = pl.col("correlation_id").is_not_null() & (pl.len().over(key) == 1)

@@ -1,4 +1,4 @@
-"""Events of a line as columns: names, whole nanoseconds, and what an event can't tell.
+"""Events of a line as columns: names and whole nanoseconds; events without a usable time are counted.
 
 A start is the line's time in ns and the event's offset in ps, added apart: together in ps they would overflow. Starts
 are rounded down to whole ns and durations to the nearest; how many weren't whole, and by how much their sum changes,

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferometer.errors import FormatError
+from inferometer.formats.held import hold
 from inferometer.formats.source import Source
 from inferometer.formats.varints import read_varint
 from inferometer.formats.xplane.schema import decode
 from inferometer.trace.losses import Losses
 
-_BLOCK_BYTES = 1 << 22
-_REPLACEMENT = b"\xef\xbf\xbd"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _VARINT, _FIXED_64, _LENGTH, _FIXED_32 = 0, 1, 2, 5  # wire types
 _PLANE, _ERROR, _WARNING, _HOST = 1, 2, 3, 4  # fields of an XSpace
 _COPY_AGAIN = "Copy the file again from where it was recorded, as binary."
@@ -45,7 +45,7 @@ class Space:
 
     planes: list[RawPlane] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
 def read_space(source: Source, losses: Losses) -> Space:
@@ -54,9 +54,10 @@ def read_space(source: Source, losses: Losses) -> Space:
     Raises:
         FormatError: There is no plane that can be read, or the file is larger than the limit.
     """
-    data, damage = _read_all(source)
-    if damage:
-        losses.count("broken_compression", example=damage)
+    held = hold(source)
+    data = held.data
+    if held.damage:
+        losses.count("broken_compression", example=held.damage)
     space, failed = Space(), ""
     cut = _Cut()
     for number, start, length in _fields(data, cut):
@@ -66,7 +67,7 @@ def read_space(source: Source, losses: Losses) -> Space:
         elif number == _HOST:
             space.hosts.append(text_of(value))
         elif number in (_ERROR, _WARNING):
-            space.said.append(text_of(value))
+            space.messages.append(text_of(value))
     if cut.where:
         losses.count("truncated", example=cut.where)
     if not space.planes:
@@ -88,20 +89,6 @@ def _take_plane(space: Space, value: bytes, place: str, losses: Losses) -> str |
         return f"{place}: {error}"
     space.planes.append(RawPlane(text_of(outline.name), outline, value, place))
     return None
-
-
-def _read_all(source: Source) -> tuple[bytes, str | None]:
-    most, blocks, size = source.limits.held_bytes, [], 0
-    with source.open() as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            blocks.append(block)
-            size += len(block)
-            if most is not None and size > most:
-                raise FormatError(
-                    f"{source.name}: larger than {most >> 20} MiB (limit of what is held in memory)",
-                    hint="If there is memory for it, read it with --no-limits.",
-                )
-        return b"".join(blocks), stream.damage
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from inferometer.guarded import machine_bytes
 from inferometer.hardware.device import Quantity
 from inferometer.units import parse_bytes
 
@@ -56,7 +57,7 @@ def read_host() -> Host:
     cores: set[int] = set(affinity(0)) if affinity else set(range(os.cpu_count() or 1))
     level, cache_bytes = _last_cache(cores)
     facts = {"multiprocessors": Quantity(len(cores), "count", "measured", f"{_SOURCE}: cores that a process may use")}
-    if total := _pages("SC_PHYS_PAGES"):
+    if total := machine_bytes():
         facts["memory"] = Quantity(total, "B", "measured", _SOURCE)
     if cache_bytes:
         facts["l2"] = Quantity(cache_bytes, "B", "measured", f"{_SOURCE}: caches of level {level}, all together")
@@ -104,13 +105,6 @@ def _last_cache(cores: set[int]) -> tuple[int | None, int | None]:
         return None, None
     last = max(found)
     return last, sum(found[last].values())
-
-
-def _pages(name: str) -> int | None:
-    try:
-        return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not there, or not known by this name
-        return None
 
 
 def _fields(path: Path) -> dict[str, str]:

@@ -41,12 +41,12 @@ def read(name: ParsedName) -> KernelName | None:
         inner = unwrap(name)
         head, arguments = split_template(inner)
         if head.startswith("flash::FlashAttn"):
-            return _read_3(last_word(head), arguments, inner)
+            return _read_3(last_word(head), arguments)
         return _read_cut(head)
     if name.function == "prepare_varlen_num_blocks_kernel":
         return _read_metadata(name)
     if name.function.startswith("FlashAttn") and name.namespaces[:1] == ("flash",):
-        return _read_3(name.function, name.arguments, name.text)
+        return _read_3(name.function, name.arguments)
     if name.function.startswith(("flash_fwd_", "flash_bwd_")) and "mla" not in name.function:
         return _read_2(name) if not name.is_bare or name.function.startswith("flash_fwd_splitkv_") else None
     return None
@@ -64,7 +64,7 @@ def _read_cut(head: str) -> KernelName | None:
     )
 
 
-def _read_3(kind: str, arguments: tuple[str, ...], inner: str) -> KernelName:
+def _read_3(kind: str, arguments: tuple[str, ...]) -> KernelName:
     if "Comb" in kind:  # whose end may be cut off
         return _read_combine(arguments)
     is_forward = "Fwd" in kind

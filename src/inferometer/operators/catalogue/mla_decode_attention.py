@@ -154,7 +154,7 @@ def _equal_scores(sign: int) -> "Change":
 
 OPERATOR = Operator(
     name="mla_decode_attention",
-    summary="Latent attention of one new token a sequence: all heads share a row a key, values are part of it.",
+    summary="Latent attention of one new token per sequence: all heads share a row per key, values are part of it.",
     dims={
         "B": "sequences",
         "n": "heads",

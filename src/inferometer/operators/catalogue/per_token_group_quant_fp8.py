@@ -71,7 +71,7 @@ def inputs(
 
 
 def cost(*, token_count: int, hidden_size: int, group_size: int, **_: object) -> Cost:
-    """A divide an element and one a group; magnitudes and maxima aren't counted."""
+    """A divide per element and one per group; magnitudes and maxima aren't counted."""
     T, H, G = token_count, hidden_size, hidden_size // group_size
     return Cost(T * (H + G), read_bytes=2 * T * H, written_bytes=T * H + 4 * T * G)
 

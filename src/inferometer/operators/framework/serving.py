@@ -68,7 +68,7 @@ def _quant(*, out_at: int = 0, x_at: int = 1, dynamic: bool) -> Model:
 def _rotary(call: OpCall) -> Work:
     """Positions [T], q, k, head size, table of cosines and sines [positions, rot], order of halves.
 
-    `rot` elements of each head are rotated in place, three FLOPs each; of the table one row a token is read.
+    `rot` elements of each head are rotated in place, three FLOPs each; of the table one row per token is read.
     """
     positions, q, k, table = call.tensor(0), call.tensor(1), call.maybe_tensor(2), call.tensor(4)
     head = call.integer(3)

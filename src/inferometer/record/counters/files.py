@@ -84,7 +84,7 @@ def reader() -> _Read:
     """Reads up to 64 KiB of an open file from a place on: holding Python's lock on Linux, else as `os` does."""
     if not sys.platform.startswith("linux") or sys.maxsize < 2**32:  # there its offset would be of 32 bits
         return lambda number, at: os.pread(number, _CHUNK, at)
-    buffers = threading.local()  # one a thread: nothing is kept of it
+    buffers = threading.local()  # one per thread: nothing is kept of it
     pread = ctypes.PyDLL(None, use_errno=True).pread
     pread.restype = ctypes.c_ssize_t
     pread.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64)

@@ -1,7 +1,7 @@
 """What a page's filters choose from: each combination of model, GPU, engine, version and date that traces have, a cell.
 
-Where there are more of them than a page holds, the last of these isn't told apart, then the one before it: the page
-has no such filter, and says so.
+Where there are more of them than a page holds, the last of these is left out, then the one before it: the page has
+no such filter, and says so.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from inferometer.fleet.reading import Fleet
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.tables import TRACE
 
 FILTERS: Final = ("model", "gpu", "engine", "version", "date")

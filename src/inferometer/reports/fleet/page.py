@@ -6,9 +6,9 @@ from typing import Any, Final
 import polars as pl
 
 from inferometer import __version__
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.changes import fleet_changes
 from inferometer.fleet.questions.outliers import fleet_outliers
-from inferometer.fleet.reading import Fleet
 from inferometer.reports.base import loss_lines
 from inferometer.reports.fleet.cells import Cells, find_cells
 from inferometer.reports.fleet.questions import Question, questions

@@ -7,13 +7,13 @@ from typing import Any, Final
 import polars as pl
 
 from inferometer.analyses.result import Result
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.bootstrap import Clusters
 from inferometer.fleet.questions.importance import KEYS, fleet_importance, op_parts
 from inferometer.fleet.questions.models import fleet_models, recognised_traces
 from inferometer.fleet.questions.overview import SUMS, fleet_overview
 from inferometer.fleet.questions.savings import fleet_savings
 from inferometer.fleet.questions.times import HOUR_NS, What, fleet_times
-from inferometer.fleet.reading import Fleet
 from inferometer.fleet.tables import TRACE
 from inferometer.reports.fleet.cells import NOT_SAID, Cells
 from inferometer.reports.fleet.sums import Shown, Summed, kept_things, sums_data

@@ -4,9 +4,9 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.fleet.opening import Fleet
 from inferometer.fleet.questions.changes import FleetChanges
 from inferometer.fleet.questions.outliers import FleetOutliers
-from inferometer.fleet.reading import Fleet
 from inferometer.reports.base import is_right
 from inferometer.reports.fleet.cells import Cells
 from inferometer.reports.fleet.sums import column_data, texts_of

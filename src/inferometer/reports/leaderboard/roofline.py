@@ -93,7 +93,7 @@ def _chart(platform: Platform, dots: Sequence[_Dot]) -> Chart:
         "hovermode": "closest",
         "updatemenus": [_menu(len(roofs), list(groups.values()))],
     }
-    return Chart(f"Roofline of {platform.device.name}", _alt(platform, dots), data, layout, height=620)
+    return Chart(f"Roofline of {platform.device.name}", _alt(dots), data, layout, height=620)
 
 
 def _points(kind: tuple[str, bool], dots: Sequence[_Dot]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _menu(roofs: int, groups: Sequence[Sequence[_Dot]]) -> dict[str, Any]:
     return {"buttons": buttons}
 
 
-def _alt(platform: Platform, dots: Sequence[_Dot]) -> str:
+def _alt(dots: Sequence[_Dot]) -> str:
     launches = sum(dot.below_launch for dot in dots)
     crosses = f", {launches} of them with a bound below a launch and drawn as crosses" if launches else ""
     shown = f"{len(dots)} shapes by their least work over their least bytes{crosses}"

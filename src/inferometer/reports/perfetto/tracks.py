@@ -1,4 +1,4 @@
-"""The tracks of a Perfetto trace: a group a process with a track a thread, a group a device with a track a stream.
+"""The tracks of a Perfetto trace: a group per process, a track per thread; a group per device, a track per stream.
 
 Source: `track_descriptor.proto` of Perfetto 59. A device is a process of its own, with a number that no real process
 has. Slices that would cross another's end lie on further tracks of the same name, which the UI shows as one.

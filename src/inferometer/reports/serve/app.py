@@ -150,7 +150,7 @@ async def _watch(state: State) -> None:
         state.read_ahead()
         await asyncio.sleep(_LOOK_S)
         if await asyncio.to_thread(state.library.scan):
-            state.hub.tell({"runs": True})
+            state.hub.send({"runs": True})
 
 
 async def _close_streams(server: "Server", hub: Hub) -> None:

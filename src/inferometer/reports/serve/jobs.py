@@ -20,8 +20,9 @@ from typing import Any, Literal
 import msgspec
 
 from inferometer.errors import clean
+from inferometer.guarded import machine_bytes
 
-State = Literal["queued", "running", "done", "failed", "cancelled"]
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 MEMORY_SHARE = 0.5  # of the machine's, for one job
 _LEAST_MEMORY = 2 << 30
 _LONGEST_LINE = 64 << 20
@@ -34,34 +35,34 @@ _START = "import sys; sys.path[:] = sys.argv[2:]; from inferometer.reports.serve
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done.
+    """What a job is to do.
 
     Attributes:
         kind: One of `work/kinds.py`.
-        key: What asks for the same has the same.
-        title: For people.
+        key: Equal for work that does the same.
+        title: What people call it.
         of: The keys of the runs that it is about.
-        given: What the kind is given.
+        arguments: What the kind is called with.
         result: The file that has the result of the last time, where it is kept; of a page, its being there is enough.
-        is_waited_for: Whether somebody looks on.
+        is_waited_for: Whether a page waits for it; else it is read ahead, for the list.
     """
 
     kind: str
     key: str
     title: str
     of: tuple[str, ...]
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     result: Path | None = None
     is_waited_for: bool = True
 
 
 @dataclass
 class Job:
-    """One job, as the page is told of it."""
+    """One job: its work, how far it is, and what came of it."""
 
     id: str
     work: Work
-    state: State = "queued"
+    state: JobState = "queued"
     doing: str = ""
     share: float | None = None
     result: Any = None
@@ -76,7 +77,7 @@ class Job:
         return self.state in ("done", "failed", "cancelled")
 
     def as_json(self, *, is_whole: bool = True) -> dict[str, Any]:
-        """What the page is told; without the rows of a question where it isn't `is_whole`."""
+        """What a page gets; without the rows of a question where it isn't `is_whole`."""
         return {
             "id": self.id,
             "kind": self.work.kind,
@@ -167,7 +168,9 @@ class Jobs:
         is_whole = False
         try:
             with suppress(ConnectionError):
-                process.stdin.write(msgspec.json.encode({"kind": job.work.kind, "given": job.work.given}) + b"\n")
+                process.stdin.write(
+                    msgspec.json.encode({"kind": job.work.kind, "arguments": job.work.arguments}) + b"\n"
+                )
                 await process.stdin.drain()
             while not job.is_over and (line := await process.stdout.readline()):
                 self._heard(job, msgspec.json.decode(line))
@@ -215,7 +218,7 @@ class Jobs:
             "  Check the file, or start the server with more --memory."
         )
 
-    def _end(self, job: Job, state: State, *, result: Any = None, error: str | None = None) -> None:
+    def _end(self, job: Job, state: JobState, *, result: Any = None, error: str | None = None) -> None:
         job.state, job.result, job.error, job.ended = state, result, error, time.time()
         self._changed(job)
 
@@ -231,12 +234,9 @@ class Jobs:
 
 
 def usual_memory_bytes() -> int:
-    """`MEMORY_SHARE` of what the machine has, at least 2 GiB."""
-    try:
-        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 4 * _LEAST_MEMORY
-    return max(_LEAST_MEMORY, int(MEMORY_SHARE * machine))
+    """`MEMORY_SHARE` of what the machine has, at least 2 GiB; 8 GiB where that isn't known."""
+    machine = machine_bytes()
+    return 4 * _LEAST_MEMORY if machine is None else max(_LEAST_MEMORY, int(MEMORY_SHARE * machine))
 
 
 def _read(place: Path) -> Any:

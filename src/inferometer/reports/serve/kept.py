@@ -13,7 +13,7 @@ from inferometer import __version__
 from inferometer.caches import cache_folder
 
 MOST_BYTES = 20 * 10**9
-_LAYOUT = 1  # rises when what lies in such a folder changes
+_LAYOUT = 2  # rises when what lies in such a folder changes
 
 
 class Kept:
@@ -48,7 +48,7 @@ class Kept:
 
 
 def key_of(*parts: object) -> str:
-    """A name for a content that these tell apart."""
+    """A name for a content that is the same while these are."""
     return hashlib.sha256(repr(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 

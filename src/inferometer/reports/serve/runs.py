@@ -1,6 +1,6 @@
 """The runs below the paths that the server was started with: files, stores, fleets, and recordings that still go on.
 
-Nothing of them is read but the list of a store's files, as bytes, which tells one state of it from another. A client
+Nothing of them is read but the list of a store's files, as bytes, which changes whenever the store does. A client
 knows a run by a number that we gave it, never by a path.
 """
 
@@ -130,39 +130,48 @@ class Library:
             return
 
     def _look(self, path: Path, top: Path) -> Run:
-        about = path.stat()
-        number = key_of("run", str(path).removesuffix(_PARTS))[:16]
-        place = "" if path.parent == top else str(path.parent.relative_to(top))
-        if path.name.endswith(_PARTS):
-            states = [self._manifest(part) for part in find_parts(path)]
-            changed_ns = max((changed for changed, *_ in states), default=about.st_mtime_ns)
-            name, key = path.name.removesuffix(_PARTS), key_of("parts", str(path), states)
-            size = sum(_size(part) for part in find_parts(path))
-            return Run(number, path, name, place, "parts", size, changed_ns, key, _is_recent(changed_ns))
-        if is_store(path):
-            changed_ns, content, is_finished = self._manifest(path)
-            goes_on = not is_finished and _is_recent(changed_ns)
-            key = key_of("store", path.name, content)
-            return Run(number, path, path.name, place, "store", _size(path), changed_ns, key, goes_on)
-        if is_fleet(path):
-            return self._fleet(path, number, place)
-        if path.is_dir():
-            states_of = sorted(_states(path))
-            size, changed_ns = sum(state[1] for state in states_of), max((state[2] for state in states_of), default=0)
-            return Run(number, path, path.name, place, "folder", size, changed_ns, key_of("folder", states_of))
-        key = key_of("file", *_state(path))
-        return Run(number, path, path.name, place, "file", about.st_size, about.st_mtime_ns, key)
+        """What is at a path, by its kind.
 
-    def _fleet(self, path: Path, number: str, place: str) -> Run:
-        """A fleet is what its joined tables are; one that is still mined for the first time has none."""
-        tables = path / TABLES
-        manifest = tables / FLEET_MANIFEST
-        if not manifest.is_file():
-            changed_ns = path.stat().st_mtime_ns
-            return Run(number, path, path.name, place, "fleet", 0, changed_ns, key_of("fleet", str(path)))
-        with manifest.open("rb") as stream:
-            key = key_of("fleet", path.name, stream.read(_MOST_MANIFEST_BYTES))
-        return Run(number, path, path.name, place, "fleet", _size(tables), manifest.stat().st_mtime_ns, key)
+        Raises:
+            OSError: It went away meanwhile.
+        """
+        kind, state = self._state_of(path)
+        return Run(
+            id=key_of("run", str(path).removesuffix(_PARTS))[:16],
+            path=path,
+            name=path.name.removesuffix(_PARTS),
+            place="" if path.parent == top else str(path.parent.relative_to(top)),
+            kind=kind,
+            bytes=state.bytes,
+            changed_ns=state.changed_ns,
+            key=state.key,
+            is_recording=state.is_recording,
+        )
+
+    def _state_of(self, path: Path) -> tuple[Kind, "_State"]:
+        if path.name.endswith(_PARTS):
+            return "parts", self._state_of_parts(path)
+        if is_store(path):
+            return "store", self._state_of_store(path)
+        if is_fleet(path):
+            return "fleet", _state_of_fleet(path)
+        if path.is_dir():
+            return "folder", _state_of_folder(path)
+        about = path.stat()
+        return "file", _State(about.st_size, about.st_mtime_ns, key_of("file", *_stamp(path)))
+
+    def _state_of_parts(self, path: Path) -> "_State":
+        """A recording that goes on, with a store for each process."""
+        parts = find_parts(path)
+        manifests = [self._manifest(part) for part in parts]
+        changed_ns = max((changed for changed, *_ in manifests), default=path.stat().st_mtime_ns)
+        size = sum(_size(part) for part in parts)
+        return _State(size, changed_ns, key_of("parts", str(path), manifests), _is_recent(changed_ns))
+
+    def _state_of_store(self, path: Path) -> "_State":
+        changed_ns, content, is_finished = self._manifest(path)
+        is_recording = not is_finished and _is_recent(changed_ns)
+        return _State(_size(path), changed_ns, key_of("store", path.name, content), is_recording)
 
     def _manifest(self, store: Path) -> tuple[int, str, bool]:
         """When a store was written, a name for its content, and whether it is finished; its text isn't understood."""
@@ -194,13 +203,34 @@ def _is_recent(changed_ns: int) -> bool:
     return time.time_ns() - changed_ns < _STILL_S * 1e9
 
 
-def _states(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    for path in folder.iterdir():
-        if path.is_file():
-            yield _state(path)
+@dataclass(frozen=True)
+class _State:
+    """What is at a path now: its size, when it last changed, and a key that is the same while the content is."""
+
+    bytes: int
+    changed_ns: int
+    key: str
+    is_recording: bool = False
 
 
-def _state(path: Path) -> tuple[str, int, int, int, int]:
+def _state_of_fleet(path: Path) -> _State:
+    """Of its joined tables; a fleet that is still mined for the first time has none."""
+    tables = path / TABLES
+    manifest = tables / FLEET_MANIFEST
+    if not manifest.is_file():
+        return _State(0, path.stat().st_mtime_ns, key_of("fleet", str(path)))
+    with manifest.open("rb") as stream:
+        key = key_of("fleet", path.name, stream.read(_MOST_MANIFEST_BYTES))
+    return _State(_size(tables), manifest.stat().st_mtime_ns, key)
+
+
+def _state_of_folder(path: Path) -> _State:
+    stamps = sorted(_stamp(file) for file in path.iterdir() if file.is_file())
+    changed_ns = max((changed for _, _, changed, *_ in stamps), default=0)
+    return _State(sum(size for _, size, *_ in stamps), changed_ns, key_of("folder", stamps))
+
+
+def _stamp(path: Path) -> tuple[str, int, int, int, int]:
     """What changes when a file is written to: of ten gigabytes, the bytes themselves aren't looked at."""
     about = path.stat()
     return str(path), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino

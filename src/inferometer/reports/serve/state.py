@@ -1,4 +1,4 @@
-"""What the server knows: runs with what jobs found of them, jobs, and who is told of changes."""
+"""What the server knows: runs with what jobs found of them, jobs, and the pages that hear of changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,10 +15,19 @@ from inferometer.reports.serve.kept import Kept, key_of
 from inferometer.reports.serve.readers import Readers
 from inferometer.reports.serve.runs import Library, Run
 from inferometer.reports.serve.uploads import Uploads
-from inferometer.reports.serve.work.opened import Given, text_of
+from inferometer.reports.serve.work.opened import JobRun, text_of
 
 LINE = "line"
 """The folder of a time line in a kept place."""
+
+_RESULTS = {
+    "about": "about.json",
+    "page": "page.html",
+    "pair_page": "page.html",
+    "verdict": "verdict.json",
+    "line": f"{LINE}.json",
+}
+"""The file in a kept place that has the result of a kind of job."""
 
 READ_AHEAD_BYTES = 64 << 20
 """A file of at most this is read before somebody opens it, for the list to say what it is; a store always is."""
@@ -29,13 +38,13 @@ _HEARTBEAT_S = 15.0
 
 
 class Hub:
-    """Tells all pages that are open of changes. One that lags too far behind is left, and asks anew."""
+    """Sends changes to all pages that are open. One that lags too far behind is dropped, and asks anew."""
 
     def __init__(self) -> None:
         self._queues: set[asyncio.Queue[bytes | None]] = set()
 
-    def tell(self, event: dict[str, Any]) -> None:
-        """Send it to all."""
+    def send(self, event: dict[str, Any]) -> None:
+        """Send an event to all pages."""
         text = b"data: " + msgspec.json.encode(event) + b"\n\n"
         for queue in self._queues:
             if queue.full():
@@ -85,32 +94,32 @@ class State:
     def work(self, kind: str, *runs: Run, is_waited_for: bool = True, query: str = "", most_rows: int = 0) -> Work:
         """The work of a kind on a run, or on a base and a candidate."""
         names = ("run",) if len(runs) == 1 else ("base", "candidate")
-        given: dict[str, Any] = {name: self._given(run) for name, run in zip(names, runs, strict=True)}
-        title = " and ".join(run.title for run in runs)
+        arguments: dict[str, Any] = {name: self._job_run(run) for name, run in zip(names, runs, strict=True)}
         of = tuple(run.key for run in runs)
-        key = key_of(kind, *of, query, most_rows)
-        place = self.kept.place(self.page_of(*runs))
-        if kind in ("page", "pair_page"):
-            result = place / "page.html"
-            given["page"] = str(result)
-        elif kind == "verdict":
-            result = place / "verdict.json"
-            given["verdict"] = str(result)
-        elif kind == "line":
-            given["line"] = str(place / LINE)
-            result = place / f"{LINE}.json"
-        elif kind == "query":
-            return Work(kind, key, title, of, {**given, "query": query, "most_rows": most_rows})
+        result = None
+        if kind == "query":
+            arguments |= {"query": query, "most_rows": most_rows}
         else:
-            result = place / f"{kind}.json"
-        return Work(kind, key, title, of, given, result, is_waited_for)
+            place = self.kept.place(self.page_of(*runs))
+            result = place / _RESULTS[kind]
+            if kind != "about":  # which is kept with the run
+                arguments["target"] = str(place / LINE if kind == "line" else result)
+        return Work(
+            kind=kind,
+            key=key_of(kind, *of, query, most_rows),
+            title=" and ".join(run.title for run in runs),
+            of=of,
+            arguments=arguments,
+            result=result,
+            is_waited_for=is_waited_for,
+        )
 
     def page_of(self, *runs: Run) -> str:
         """The name of the kept place that has the page of a run, or of two."""
         return key_of("pair", *(run.key for run in runs)) if len(runs) > 1 else runs[0].key
 
     def heard(self, job: Job) -> None:
-        """A job changed: what it found of a run is remembered, and pages are told."""
+        """A job changed: what it found of a run is remembered, and pages hear of it."""
         if job.work.kind == "about" and job.is_over:
             key = job.work.of[0]
             if job.state == "done":
@@ -118,8 +127,8 @@ class State:
                 self.failures.pop(key, None)
             else:
                 self.failures[key] = job.error or "Reading it was cancelled."
-            self.hub.tell({"runs": True})
-        self.hub.tell({"job": job.as_json(is_whole=False)})
+            self.hub.send({"runs": True})
+        self.hub.send({"job": job.as_json(is_whole=False)})
 
     def read_ahead(self) -> None:
         """Begin to read what the list has nothing to say of yet, the newest first."""
@@ -156,6 +165,6 @@ class State:
             "tags": [] if self.uploads is None else self.uploads.tags(run.id),
         }
 
-    def _given(self, run: Run) -> Given:
+    def _job_run(self, run: Run) -> JobRun:
         place = str(self.kept.place(run.key))
-        return Given(path=text_of(run.path), kind=run.kind, kept=place, title=run.title, is_limited=self.is_limited)
+        return JobRun(path=text_of(run.path), kind=run.kind, kept=place, title=run.title, is_limited=self.is_limited)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from inferometer.analyses.compare.comparison import Comparison
-from inferometer.analyses.compare.verdicts import times_in_words
+from inferometer.analyses.compare.verdict_words import times_in_words
 from inferometer.reports.base import describe_loss, shown_losses
 from inferometer.reports.views.comparison import changes_section, compare_sections, find_runner_up
 from inferometer.reports.views.layout import Section, say_rest

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from inferometer.analyses.counters.join import Counters
+from inferometer.analyses.counters.join import JoinAccount
 from inferometer.analyses.counters.kernels import KernelCounters
 from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.layout import Field, Section, say_rest
@@ -88,7 +88,7 @@ def kernel_counter_sections(found: KernelCounters) -> Iterator[Section]:
     yield from _without(found.account)
 
 
-def _without(found: Counters) -> Iterator[Section]:
+def _without(found: JoinAccount) -> Iterator[Section]:
     left = found.unjoined
     if left.height:
         yield Section("Without counters", _LEFT, left.head(_REASONS), tuple(say_rest(_REASONS, left.height)))
@@ -103,7 +103,7 @@ def shares_as_text(shares: pl.Series, name: str, column: str, *, most: int = 2) 
     return pl.Series(column, texts, dtype=pl.String)
 
 
-def say_counters(found: Counters) -> Iterator[str]:
+def say_counters(found: JoinAccount) -> Iterator[str]:
     """What joined, and what of the counters joined none."""
     share = f" ({format_share(found.joined_ns / found.total_ns)})" if found.total_ns else ""
     yield (

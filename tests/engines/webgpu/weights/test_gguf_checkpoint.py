@@ -10,7 +10,8 @@ from tests.engines.gguf.coded_tensors import random_blocks, raw_tensor
 from tests.engines.gguf.model_files import Raw, gguf_bytes, save_gguf, tiny_model
 
 from inferometer.backends.wgsl.weight_formats import F16, F32, Q8, decode
-from inferometer.engines.webgpu.engine import WebGpuEngine, load_webgpu
+from inferometer.engines.webgpu.engine import WebGpuEngine
+from inferometer.engines.webgpu.load import load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
 from inferometer.engines.webgpu.weights.checkpoint import FileCheckpoint, open_checkpoint

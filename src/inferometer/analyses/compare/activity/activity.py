@@ -78,7 +78,7 @@ class Activity:
     `functions`: one row a function, device, process, rank and cycle. `cls` is `host`, `compute`, `transfer` or
     `collective`; `cost_ns`, of collectives on several lanes, is their time without waiting for other ranks;
     `spread_ns` the deviation of one call where only sums are known.
-    `cycles`: one row a cycle and lane (`device` is null where no device was recorded). From launches `idle_ns` and
+    `cycles`: one row per cycle and lane (`device` is null where no device was recorded). From launches `idle_ns` and
     `overlap_ns` are known, and the sum of the lane's durations - overlap + idle = `dur_ns`.
     `blocks`: where a window of launches has no cycles, each function's launches in stretches of equal numbers, with
     the classes `idle` and `overlap` for the gaps and overlaps before its launches.

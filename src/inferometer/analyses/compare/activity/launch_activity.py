@@ -230,7 +230,7 @@ def _shortest(inside: pl.DataFrame, classes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cycles(run: LaunchedRun, inside: pl.DataFrame, lanes: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
-    """One row a cycle and lane; partial ones only at the ends, since launches between them are all there.
+    """One row per cycle and lane; partial ones only at the ends, since launches between them are all there.
 
     A marked step began in the recording, so at most the last is cut. Which found steps are whole is known already, by
     what begins and ends them and not by how many launches they have.

@@ -74,7 +74,7 @@ def find_entities(trace: Trace) -> list[Entity]:
 
 
 def _from_functions(trace: Trace) -> list[Entity]:
-    """One value a cycle in which the device's metric was sampled: the median over functions."""
+    """One value per cycle in which the device's metric was sampled: the median over functions."""
     frame = trace.function_metrics.filter(pl.col("mu").is_not_null() & pl.col("mu").is_finite())
     by_cycle = frame.group_by(*_SERIES, "cycle").agg(pl.col("mu").median())
     timed = _with_starts(by_cycle, trace, ["process", "cycle"]).sort("cycle")
@@ -206,7 +206,7 @@ def _of_whole(own: Entity, cores: int | None) -> Values | None:
 
 
 def _run_queue(trace: Trace) -> list[Entity]:
-    """The share of time in which threads could run but waited for a processor, one value a cycle."""
+    """The share of time in which threads could run but waited for a processor, one value per cycle."""
     frame = trace.function_times.filter(pl.col("class").is_in(["oncpu", "runq"]))
     waits = pl.col("dur_ns").filter(pl.col("class") == "runq").sum()
     share = frame.group_by("cycle").agg((waits / pl.col("dur_ns").sum()).alias("share"))

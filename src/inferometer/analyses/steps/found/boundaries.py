@@ -54,7 +54,7 @@ class _Pairs:
 
 def find_cuts(lane: DeviceLaunches, bodies: Bodies, level: Level) -> Cuts | None:
     """The boundaries of the steps that `level` tells; None where no two steps meet."""
-    first, last = _regions(lane, bodies, level)
+    first, last = _regions(bodies, level)
     if not len(first):
         return None
     first, last = _narrowed(lane, first, last)
@@ -71,7 +71,7 @@ def find_cuts(lane: DeviceLaunches, bodies: Bodies, level: Level) -> Cuts | None
     return Cuts(places, clear, begins_whole, ends_whole)
 
 
-def _regions(lane: DeviceLaunches, bodies: Bodies, level: Level) -> tuple[Numbers, Numbers]:
+def _regions(bodies: Bodies, level: Level) -> tuple[Numbers, Numbers]:
     """First and last launch that may begin a step, for each place where two steps meet."""
     slots = level.slots
     if bodies.unit == "launch":  # nothing tells where in its cycle an anchor stands

@@ -51,7 +51,7 @@ DEVICES = pl.Schema(
 
 @dataclass(frozen=True)
 class FoundSteps:
-    """`steps`: a step a row, by device and time. `devices`: one a row, with what was found there or why nothing.
+    """`steps`: one row per step, by device and time. `devices`: one row per device, with what was found or why not.
 
     Of `steps`: `start_ns` is the start of the first launch on the main streams, `dur_ns` lasts until the last one there
     ended; `launches` are those of the main streams, `kernels` those of all streams of the device that began meanwhile.

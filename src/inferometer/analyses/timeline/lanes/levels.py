@@ -17,7 +17,7 @@ MOST_LEVEL = 53
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """One row a row of the picture, slice and category of what was merged there; by these three.
+    """One row per row of the picture, slice and category of what was merged there; sorted by these three.
 
     Attributes:
         row: The row of the picture. Shape (n,), as all.

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.numbering import dense
+from inferometer.analyses.numbering import number_rows
 from inferometer.analyses.timeline.lanes.categories import Sort, host_sort, launch_sort
 from inferometer.analyses.timeline.lanes.events import Numbers
 from inferometer.trace.facts import Facts, NamedId
@@ -76,10 +76,10 @@ def _steps(steps: pl.DataFrame) -> Piece:
 def _launches(launches: pl.DataFrame) -> Iterator[Piece]:
     if launches.is_empty():
         return
-    code, keys = dense(launches.select("kind", "kernel"))
+    code, keys = number_rows(launches.select("kind", "kernel"))
     names = [str(name) for _, name in keys]
     sorts = [launch_sort(str(kind), str(name)) for kind, name in keys]
-    lane, places = dense(launches.select(_DEVICE))
+    lane, places = number_rows(launches.select(_DEVICE))
     start, dur = (launches[column].to_numpy() for column in ("start_ns", "dur_ns"))
     yield Piece("launches", [_stream(key, "stream") for key in places], lane, start, dur, code, names, sorts)
 
@@ -92,8 +92,8 @@ def _events(trace: Trace, kind: str, table: str, text: str) -> Iterator[Piece]:
     for part, keys in ((on_device, _DEVICE), (on_host, _THREAD)):
         if part.is_empty():
             continue
-        code, names = dense(part.select(text))
-        lane, places = dense(part.select(keys))
+        code, names = number_rows(part.select(text))
+        lane, places = number_rows(part.select(keys))
         own = kind if keys is _THREAD else "device_range"
         made = [_stream(key, own) if keys is _DEVICE else _thread(key, own, trace.facts) for key in places]
         start, dur = (part[column].to_numpy() for column in ("start_ns", "dur_ns"))

@@ -20,7 +20,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
@@ -67,7 +67,7 @@ class Posted:
 
 
 class PageServer:
-    """Serves until `close`; `inbox` has what the page posted, in order.
+    """Serves until `close`; `inbox` has what the page posted, in order. Its methods may be called from any thread.
 
     Args:
         port: 0: a free one.
@@ -83,8 +83,8 @@ class PageServer:
         self.stopped = False
         self._commands: queue.Queue[bytes] = queue.Queue()
         self._events: queue.Queue[bytes] = queue.Queue()
-        self._program = b""
-        self._weights: WeightFile | None = None
+        self.program = b""
+        self.weights: WeightFile | None = None
         self._closing = threading.Event()
         self._page_lock = threading.Lock()
         self._listeners = 0
@@ -108,7 +108,7 @@ class PageServer:
 
     def publish(self, program: bytes, weights: WeightFile) -> None:
         """Serve this program from now on."""
-        self._program, self._weights, self.failure = program, weights, None
+        self.program, self.weights, self.failure = program, weights, None
 
     def ask(self, command: Mapping[str, Any]) -> None:
         """Give the page a command, behind those that it hasn't fetched yet."""
@@ -117,6 +117,33 @@ class PageServer:
     def show(self, event: Mapping[str, Any]) -> None:
         """Send an event to the page's view."""
         self._events.put(json.dumps(event).encode())
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether `close` was called: what waits gives up."""
+        return self._closing.is_set()
+
+    def next_command(self, wait_s: float) -> bytes | None:
+        """Take the next command for the page; None where there is none in this time."""
+        return _next(self._commands, wait_s)
+
+    def next_event(self, wait_s: float) -> bytes | None:
+        """Take the next event for the page's view; None where there is none in this time."""
+        return _next(self._events, wait_s)
+
+    @contextlib.contextmanager
+    def page_there(self) -> Iterator[None]:
+        """A page listens to events in this block."""
+        with self._page_lock:
+            self._listeners += 1
+            self._left_at = None
+        try:
+            yield
+        finally:
+            with self._page_lock:
+                self._listeners -= 1
+                if self._listeners == 0:
+                    self._left_at = time.monotonic()
 
     def gone_s(self) -> float:
         """Seconds since the page that was there went away; 0 while one is there, or none came yet."""
@@ -137,6 +164,13 @@ class PageServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join(timeout=_STUCK_S)
+
+
+def _next(waiting: "queue.Queue[bytes]", wait_s: float) -> bytes | None:
+    try:
+        return waiting.get(timeout=wait_s)
+    except queue.Empty:
+        return None
 
 
 class _Http(ThreadingHTTPServer):
@@ -221,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
             case None:
                 self._refuse(HTTPStatus.NOT_FOUND)
             case "program.json":
-                self._answer(self._owner._program, "application/json")
+                self._answer(self._owner.program, "application/json")
             case "weights.bin":
                 self._send_weights()
             case "clock":
@@ -276,7 +310,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send_weights(self) -> None:
-        weights = self._owner._weights
+        weights = self._owner.weights
         if weights is None:
             return self._refuse(HTTPStatus.NOT_FOUND)
         span = _read_range(self.headers.get("Range"), weights.size_bytes)
@@ -303,31 +337,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_command(self) -> None:
         """Wait for a command a while. One that a page that left can't take any more is lost, as the page is."""
         end = time.monotonic() + _POLL_S
-        while not self._owner._closing.is_set() and time.monotonic() < end and not self._left():
-            try:
-                return self._answer(self._owner._commands.get(timeout=_LOOK_S), "application/json")
-            except queue.Empty:
-                continue
+        while not self._owner.is_closing and time.monotonic() < end and not self._left():
+            if (command := self._owner.next_command(_LOOK_S)) is not None:
+                return self._answer(command, "application/json")
         return self._answer(b"", "application/json", HTTPStatus.NO_CONTENT)
 
     def _send_events(self) -> None:
         self.close_connection = True
-        owner = self._owner
-        with owner._page_lock:
-            owner._listeners += 1
-            owner._left_at = None
-        try:
+        with self._owner.page_there():
             self._begin(HTTPStatus.OK, {"Content-Type": "text/event-stream"})
-            while not owner._closing.is_set() and not self._left():
-                try:
-                    self.wfile.write(b"data: " + owner._events.get(timeout=_LOOK_S) + b"\n\n")
-                except queue.Empty:
-                    continue
-        finally:
-            with owner._page_lock:
-                owner._listeners -= 1
-                if owner._listeners == 0:
-                    owner._left_at = time.monotonic()
+            while not self._owner.is_closing and not self._left():
+                if (event := self._owner.next_event(_LOOK_S)) is not None:
+                    self.wfile.write(b"data: " + event + b"\n\n")
 
     def _left(self) -> bool:
         """Whether the page closed this connection: it sends nothing while it waits, so only the end can be read."""

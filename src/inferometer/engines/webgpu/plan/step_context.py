@@ -158,5 +158,5 @@ class StepContext:
         )
 
     def many_rows(self) -> Extent:
-        """A workgroup a row."""
+        """A workgroup per row."""
         return Extent("tokens")

@@ -15,7 +15,7 @@ timestamps.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,7 @@ from inferometer.engines.webgpu.plan.selection import (
     tunable,
 )
 from inferometer.engines.webgpu.program import Dispatch, Pass, Phase, Program
-from inferometer.engines.webgpu.run.executor import Adapter, Executor, LoadedModel, Request
+from inferometer.engines.webgpu.run.executor import Adapter, Executor, LoadedModel, OnText, Request
 from inferometer.engines.webgpu.run.request_words import sampling_words, state_words
 from inferometer.engines.webgpu.tune.tuned_file import (
     LEAST_GAIN,
@@ -71,7 +71,6 @@ _POSITION = 512
 """Of decode steps: attention's best variant depends on it."""
 _BATCH = 4  # whole steps of a submit
 
-OnText = Callable[[str], object]
 _Timed = dict[tuple[TuneKey, int], list[float]]  # of a key's i-th candidate
 
 

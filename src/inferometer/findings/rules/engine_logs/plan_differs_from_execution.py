@@ -30,7 +30,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     unsaid = classes.filter(~pl.col("op").is_in(logged))
     swapped = unsaid.filter(pl.col("class").is_in([name for name in unsaid["class"] if evidence.is_fused(name)]))
     if swapped.height:
-        yield from _swapped(evidence, swapped, chosen)
+        yield from _swapped(evidence, swapped)
     never = sorted(op for op in chosen if not any(op in ran for ran in classes["op"].unique()))
     if never and not evidence.trace.losses.total("truncated"):
         yield _finding("low", f"chosen, but in no report: {', '.join(never)}", (_choices(evidence),))
@@ -42,7 +42,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         yield _finding("info", f"no choice is logged for {', '.join(rest)}", (took, _choices(evidence)))
 
 
-def _swapped(evidence: Evidence, swapped: pl.DataFrame, chosen: set[str]) -> Iterator[Finding]:
+def _swapped(evidence: Evidence, swapped: pl.DataFrame) -> Iterator[Finding]:
     by_phase = swapped.group_by("phase", maintain_order=True).agg("class", pl.col("share", "total_ns").sum())
     worst = by_phase.sort("share", descending=True).row(0, named=True)
     names = ", ".join(sorted(set(swapped["class"])))

@@ -36,7 +36,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         else f"a step needs {least}{used:,} timestamps and has {int(limit):,}: reports lack passes",
         evidence=(
             (
-                f"{least.capitalize()}{passes:,} passes a token, each of {_QUERIES} timestamps; steps of up to "
+                f"{least.capitalize()}{passes:,} passes per token, each of {_QUERIES} timestamps; steps of up to "
                 f"{format_counted(tokens, 'token')}: {used:,}. From {format_counted(most + 1, 'token')} a step on they "
                 "don't fit."
             ),

@@ -45,7 +45,7 @@ def build(run: RunData) -> Block | None:
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
     parts += [Points([Point(text) for text in remarks_of(table)])] if remarks_of(table) else []
-    parts += [*_strip(table), *_distributions(table), *_growth(run, table)]
+    parts += [*_strip(table), *_distributions(table), *_growth(table)]
     tables = {section.title: section for section in sections_of(table)}
     return Block("steps", _TITLE, [*parts, *(Grid(each) for title, each in tables.items() if title not in _ELSEWHERE)])
 
@@ -173,7 +173,7 @@ def _spread_alt(table: StepTable) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def _growth(run: RunData, table: StepTable) -> Iterator[Part]:
+def _growth(table: StepTable) -> Iterator[Part]:
     decode = table.steps.filter(pl.col("phase") == "decode")
     if decode.is_empty():
         return

@@ -49,14 +49,13 @@ function showAbout(body, run) {
 
 function lines(run, about) {
   const rows = Object.entries(about.rows).map(([table, count]) => `${count.toLocaleString("en")} ${table}`);
-  const lost = [[about.lost.error, "errors"], [about.lost.warning, "warnings"]].filter(([count]) => count).map(([count, what]) => `${count.toLocaleString("en")} ${what}`);
   return [
     ["Format", about.format], ["Written by", about.tool], ["Framework", about.framework], ["Model", about.model],
     ["Devices", about.devices.join(", ")], ["Machines", about.hosts.join(", ")], ["Traces", about.traces?.toLocaleString("en")], ["Ranks", about.ranks > 1 ? String(about.ranks) : ""],
     ["Recorded", about.date ? `${date(about.date)} UTC` : ""], ["Written", `${date(run.changed)} UTC`], ["Size", bytes(run.bytes)],
     ["Length", duration(about.wall_ns)], ["Devices busy", share(about.busy_share)],
     ["Steps", about.steps ? `${about.steps.toLocaleString("en")}, median ${duration(about.step_ns)}` : ""],
-    ["Tables", rows.join(", ")], ["Could not be read", lost.join(", ")],
+    ["Tables", rows.join(", ")], ["Warnings", about.warnings ? about.warnings.toLocaleString("en") : ""],
   ].filter(([, text]) => text);
 }
 

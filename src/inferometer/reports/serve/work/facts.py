@@ -40,10 +40,9 @@ def describe(trace: Trace) -> dict[str, Any]:
         "rows": {name: count for name, count in counts.items() if count},
         "steps": steps.height,
         "step_ns": find_usual(step_table(trace)).median_ns if steps.height else None,
-        "lost": {severity: sum(loss.count for loss in trace.losses if loss.severity == severity)
-                 for severity in ("error", "warning")},
+        "warnings": trace.losses.warnings(),
         "tags": [*_tags(facts, counts, steps)],
-    }  # fmt: skip
+    }
 
 
 def _words(*parts: str | None) -> str | None:

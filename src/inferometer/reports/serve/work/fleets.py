@@ -5,22 +5,22 @@ from typing import Any
 
 from inferometer.analyses.sql.query import QueryResult, query_tables
 from inferometer.fleet.joined import JOINED
+from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.questions.overview import fleet_overview
-from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.fleet.tables import SOURCES
 from inferometer.reports.fleet.page import build_blocks, render_fleet
 from inferometer.reports.page.document import Page
-from inferometer.reports.serve.work.opened import Given, path_of
-from inferometer.reports.serve.work.telling import Tell
+from inferometer.reports.serve.work.opened import JobRun, path_of
+from inferometer.reports.serve.work.progress import Progress
 
 
-def open_run_fleet(run: Given, tell: Tell) -> Fleet:
+def open_run_fleet(run: JobRun, progress: Progress) -> Fleet:
     """The fleet, under its name: a page says no path of the machine.
 
     Raises:
         InputError: It is damaged, of another version, or its mining has not ended.
     """
-    tell(f"opening {run['title']}", None)
+    progress(f"opening {run['title']}", None)
     return replace(open_fleet(path_of(run)), source=run["title"])
 
 
@@ -44,24 +44,23 @@ def describe_fleet(fleet: Fleet) -> dict[str, Any]:
         "rows": {name: about.rows for name, about in fleet.manifest.tables.items() if about.rows},
         "steps": 0,
         "step_ns": None,
-        "lost": {severity: sum(loss.count for loss in whole.losses if loss.severity == severity)
-                 for severity in ("error", "warning")},
+        "warnings": whole.losses.warnings(),
         "tags": ["fleet"],
         "traces": whole.traces,
-    }  # fmt: skip
+    }
 
 
-def fleet_page(run: Given, tell: Tell) -> Page:
+def fleet_page(run: JobRun, progress: Progress) -> Page:
     """The page of all its questions; its filters need no server."""
-    fleet = open_run_fleet(run, tell)
-    blocks = build_blocks(fleet, on_progress=lambda name: tell(f"the question {name}", None))
-    tell("the page", None)
+    fleet = open_run_fleet(run, progress)
+    blocks = build_blocks(fleet, on_progress=lambda name: progress(f"the question {name}", None))
+    progress("the page", None)
     return render_fleet(blocks, title=run["title"])
 
 
-def query_fleet(run: Given, query: str, most_rows: int, tell: Tell) -> QueryResult:
+def query_fleet(run: JobRun, query: str, most_rows: int, progress: Progress) -> QueryResult:
     """The rows of a question about its tables."""
-    fleet = open_run_fleet(run, tell)
-    tell("answering", None)
+    fleet = open_run_fleet(run, progress)
+    progress("answering", None)
     frames = {name: fleet.table(name) for name in (*JOINED, SOURCES.name)}
     return query_tables(frames, query, source=fleet.source, losses=fleet.losses(), most_rows=most_rows)

@@ -1,17 +1,17 @@
-"""The kinds of jobs. Each leaves files in a kept place, and returns plain data."""
+"""The kinds of jobs: a function each, by its name, which leaves files in a kept place and returns plain data."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inferometer.reports.serve.work.opened import Given, open_run
-from inferometer.reports.serve.work.telling import Tell
+from inferometer.reports.serve.work.opened import JobRun, open_run
+from inferometer.reports.serve.work.progress import Progress
 
 if TYPE_CHECKING:
     from inferometer.reports.page.document import Page
 
 
-def about(tell: Tell, run: Given) -> dict[str, Any]:
+def about(progress: Progress, run: JobRun) -> dict[str, Any]:
     """What the list says of a run; it is read on the way."""
     from inferometer.reports.serve.work.facts import describe
     from inferometer.reports.serve.work.fleets import describe_fleet, open_run_fleet
@@ -19,48 +19,52 @@ def about(tell: Tell, run: Given) -> dict[str, Any]:
 
     place = Path(run["kept"]) / "about.json"
     if run["kind"] == "fleet":
-        return _written(place, {"is_profile": True, **describe_fleet(open_run_fleet(run, tell))})
+        return _written(place, {"is_profile": True, **describe_fleet(open_run_fleet(run, progress))})
     if not is_profile(run):
         return _written(place, {"is_profile": False})
-    trace = open_run(run, tell)
-    tell("looking at it", None)
+    trace = open_run(run, progress)
+    progress("looking at it", None)
     return _written(place, {"is_profile": True, **describe(trace)})
 
 
-def page(tell: Tell, run: Given, page: str) -> dict[str, Any]:
+def page(progress: Progress, run: JobRun, target: str) -> dict[str, Any]:
     """The report of a run, or the page of a fleet."""
     if run["kind"] == "fleet":
         from inferometer.reports.serve.work.fleets import fleet_page
 
-        made = fleet_page(run, tell)
-        return _written_page(made, Path(page))
+        made = fleet_page(run, progress)
+        return _written_page(made, Path(target))
     from inferometer.reports.page.look import PageData
 
-    return _write_page(PageData(open_run(run, tell)), run["title"], Path(page), tell)
+    return _write_page(PageData(open_run(run, progress)), run["title"], Path(target), progress)
 
 
-def pair_page(tell: Tell, base: Given, candidate: Given, page: str) -> dict[str, Any]:
+def pair_page(progress: Progress, base: JobRun, candidate: JobRun, target: str) -> dict[str, Any]:
     """The report of two runs."""
     from inferometer.reports.page.look import PageData
 
-    look = PageData(open_run(base, tell), open_run(candidate, tell))
-    return _write_page(look, f"{candidate['title']} compared with {base['title']}", Path(page), tell)
+    look = PageData(open_run(base, progress), open_run(candidate, progress))
+    return _write_page(look, f"{candidate['title']} compared with {base['title']}", Path(target), progress)
 
 
-def verdict(tell: Tell, base: Given, candidate: Given, verdict: str) -> dict[str, Any]:
+def verdict(progress: Progress, base: JobRun, candidate: JobRun, target: str) -> dict[str, Any]:
     """Whether a run is slower than its base, in a line."""
     from inferometer.analyses.compare.comparison import compare
     from inferometer.reports.views.comparison_brief import headline
 
-    runs = open_run(base, tell), open_run(candidate, tell)
-    tell("comparing", None)
-    found = compare(*runs)
-    ratio = found.changes.step_ratio if found.compares_times else None
-    said = {"outcome": found.outcome, "verdict": found.verdict, "ratio": ratio, "headline": headline(found)}
-    return _written(Path(verdict), said)
+    runs = open_run(base, progress), open_run(candidate, progress)
+    progress("comparing", None)
+    compared = compare(*runs)
+    found = {
+        "outcome": compared.outcome,
+        "verdict": compared.verdict,
+        "ratio": compared.changes.step_ratio if compared.compares_times else None,
+        "headline": headline(compared),
+    }
+    return _written(Path(target), found)
 
 
-def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
+def line(progress: Progress, run: JobRun, target: str) -> dict[str, Any]:
     """The time line of a run as files, for windows of it."""
     from inferometer.analyses.timeline.lanes.find import find_lanes
     from inferometer.analyses.timeline.lanes.levels import Levels
@@ -68,31 +72,31 @@ def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
     from inferometer.reports.serve.work.line_files import write_levels
     from inferometer.reports.serve.work.line_marks import find_places
 
-    trace = open_run(run, tell)
-    tell("finding steps and gaps", None)
+    trace = open_run(run, progress)
+    progress("finding steps and gaps", None)
     steps, places = find_places(trace)
-    tell("laying out the time line", None)
+    progress("laying out the time line", None)
     lanes = find_lanes(trace, steps)
-    place = Path(line)
+    place = Path(target)
     if lanes is None:
         return _written(place.with_suffix(".json"), {"events": 0})
-    tell("merging what is short", None)
+    progress("merging what is short", None)
     with NewFolder(place, ours=lambda _: True, force=True) as work:
         write_levels(Levels(lanes), places(lanes), work)
     return _written(place.with_suffix(".json"), {"events": len(lanes.start_ns)})
 
 
-def query(tell: Tell, run: Given, query: str, most_rows: int) -> dict[str, Any]:
+def query(progress: Progress, run: JobRun, query: str, most_rows: int) -> dict[str, Any]:
     """The rows of a question in SQL, as text: a browser's numbers are no whole ones of 64 bits."""
     from inferometer.analyses.sql.query import run_query
 
     if run["kind"] == "fleet":
         from inferometer.reports.serve.work.fleets import query_fleet
 
-        found = query_fleet(run, query, most_rows, tell)
+        found = query_fleet(run, query, most_rows, progress)
     else:
-        trace = open_run(run, tell)
-        tell("answering", None)
+        trace = open_run(run, progress)
+        progress("answering", None)
         found = run_query(trace, query, most_rows=most_rows)
     columns = [
         {"name": name, "type": str(dtype), "is_number": dtype.is_numeric()}
@@ -106,15 +110,15 @@ def _text(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _write_page(look: Any, title: str, place: Path, tell: Tell) -> dict[str, Any]:
+def _write_page(look: Any, title: str, place: Path, progress: Progress) -> dict[str, Any]:
     from inferometer.reports.page.document import render_page
     from inferometer.reports.page.section import build_blocks, page_sections
 
     names = [section.name for section in page_sections()]
     blocks = build_blocks(
-        look, on_progress=lambda name: tell(f"the section {name}", names.index(name) / (len(names) + 1))
+        look, on_progress=lambda name: progress(f"the section {name}", names.index(name) / (len(names) + 1))
     )
-    tell("the page", len(names) / (len(names) + 1))
+    progress("the page", len(names) / (len(names) + 1))
     return _written_page(render_page(blocks, title=title), place)
 
 

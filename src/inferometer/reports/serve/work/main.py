@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from inferometer.reports.serve.work.telling import Tell, Told
+from inferometer.reports.serve.work.progress import Progress, ProgressReporter
 
 
 def main() -> None:
@@ -31,16 +31,16 @@ def main() -> None:
 
     while True:
         request = msgspec.json.decode(asked.get())
-        reply(_outcome(request["kind"], request["given"], Told(reply)))
+        reply(_outcome(request["kind"], request["arguments"], ProgressReporter(reply)))
 
 
-def _outcome(kind: str, given: dict[str, Any], tell: Tell) -> dict[str, Any]:
+def _outcome(kind: str, arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
     from inferometer.failures import describe_failure
 
     try:
         from inferometer.reports.serve.work.kinds import KINDS
 
-        return {"result": KINDS[kind](tell=tell, **given)}
+        return {"result": KINDS[kind](progress=progress, **arguments)}
     except BaseException as error:  # noqa: BLE001 - the edge of the process; a panic of Polars is no Exception
         failure = describe_failure(error)
         return {"error": failure.text, "exit_code": failure.exit_code}

@@ -8,17 +8,18 @@ from typing import TypedDict
 from inferometer.errors import FormatError
 from inferometer.file_locks import locked
 from inferometer.formats.source import Limits
-from inferometer.reports.serve.work.telling import Tell
+from inferometer.reports.serve.work.progress import Progress
 from inferometer.trace.trace import Trace
 
 STORE = "run.ifm"
 _LOCK = ".reading"
 
 
-class Given(TypedDict):
-    """A run, as a job is told of it. `path`: its bytes, each as the character of that number: JSON holds text alone.
+class JobRun(TypedDict):
+    """A run, as JSON takes it to a job's process.
 
-    `kept`: the place for what is made of it. `title`: what people call it.
+    `path`: its bytes as Latin-1, since a name need not be UTF-8. `kept`: the folder for what is made of it. `title`:
+    what people call it.
     """
 
     path: str
@@ -28,7 +29,7 @@ class Given(TypedDict):
     is_limited: bool
 
 
-def open_run(run: Given, tell: Tell) -> Trace:
+def open_run(run: JobRun, progress: Progress) -> Trace:
     """All its tables.
 
     Raises:
@@ -36,21 +37,21 @@ def open_run(run: Given, tell: Tell) -> Trace:
     """
     from inferometer.formats.opening import open_trace
 
-    tell(f"opening {run['title']}", None)
+    progress(f"opening {run['title']}", None)
     if run["kind"] == "store":
         return open_trace(path_of(run))
     store = Path(run["kept"]) / STORE
     with locked(Path(run["kept"]) / _LOCK):  # of two jobs that ask for a run that is new, one reads it
         if not store.exists():
-            return _import(run, store, tell)
+            return _import(run, store, progress)
         try:
             return open_trace(store).under_name(run["title"]) if run["kind"] == "parts" else open_trace(store)
         except FormatError:  # what we kept is damaged: it is made again
             shutil.rmtree(store)
-            return _import(run, store, tell)
+            return _import(run, store, progress)
 
 
-def is_profile(run: Given) -> bool:
+def is_profile(run: JobRun) -> bool:
     """Whether any format takes it; what is found by its name alone may be something else."""
     from inferometer.formats.base import find_format
     from inferometer.formats.source import Source
@@ -64,25 +65,25 @@ def is_profile(run: Given) -> bool:
     return True
 
 
-def _import(run: Given, store: Path, tell: Tell) -> Trace:
+def _import(run: JobRun, store: Path, progress: Progress) -> Trace:
     from inferometer.formats.opening import import_trace
     from inferometer.record.workers.parts import join_parts
 
     if run["kind"] == "parts":
         return join_parts(path_of(run), store).under_name(run["title"])
 
-    def progress(done: int, total: int | None) -> None:
-        tell(f"reading {run['title']}", min(1.0, done / total) if total else None)
+    def on_read(done: int, total: int | None) -> None:
+        progress(f"reading {run['title']}", min(1.0, done / total) if total else None)
 
-    limits = Limits() if run["is_limited"] else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
-    return import_trace(path_of(run), store, limits=limits, progress=progress)
+    limits = Limits() if run["is_limited"] else Limits.none()
+    return import_trace(path_of(run), store, limits=limits, progress=on_read)
 
 
 def text_of(path: Path) -> str:
-    """A path as `Given` has it."""
+    """A path as `JobRun` has it."""
     return os.fsencode(path).decode("latin-1")
 
 
-def path_of(run: Given) -> Path:
+def path_of(run: JobRun) -> Path:
     """Where a run lies."""
     return Path(os.fsdecode(run["path"].encode("latin-1")))

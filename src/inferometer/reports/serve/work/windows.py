@@ -59,7 +59,7 @@ def sums(folder: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int, i
 
 
 def found(folder: str, words: str, at_ns: int, row: int, by: int) -> bytes:
-    """The next event whose name has the words, packed: `by` 1 or -1; 0 only tells how many there are, as `total`."""
+    """The next event whose name has the words, packed: `by` 1 or -1; 0 for their number alone, as `total`."""
     levels = _levels(folder)
     lanes = levels.lanes
     names = find_names(lanes, words)

@@ -37,7 +37,7 @@ def _remarks(found: FleetChanges) -> Iterator[str]:
     if found.series:
         yield "The chance that any change is a false alarm is 5 % at most; intervals are of 95 %."
     if found.series > MOST:
-        yield f"Of more than {MOST:,} series none can be told to have changed: choose some with --only."
+        yield f"Of more than {MOST:,} series no change can be found: choose fewer with --only."
     if found.short:
         yield f"Series not judged, with fewer than {LEAST} traces on a side of every place: {found.short:,}."
 

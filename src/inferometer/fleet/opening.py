@@ -12,7 +12,7 @@ from inferometer.errors import FormatError, InputError, UnknownName, printable
 from inferometer.fleet.files import MANIFEST, TABLES, Manifest, check_mark
 from inferometer.fleet.joined import JOINED, TRACES
 from inferometer.fleet.tables import SOURCES, TRACE
-from inferometer.trace.losses import KINDS, Kind, Losses
+from inferometer.trace.losses import Losses, written_kind
 from inferometer.trace.store_writer import checksum_of
 
 GROUPS = ("model", "gpu", "engine", "version", "deployment", "date", "format")
@@ -51,7 +51,7 @@ class Fleet:
         keys = ("name", "severity", "dropped")
         rows = self.table("losses").group_by(keys).agg(pl.col("count").sum()).sort(keys).collect()
         for name, severity, dropped, count in rows.iter_rows():
-            found.count(name, count, kind=KINDS.get(name) or Kind(name, severity, "", dropped))
+            found.count(name, count, kind=written_kind(name, severity, dropped=dropped))
         return found
 
     def _scan(self, name: str) -> pl.LazyFrame:

@@ -9,20 +9,15 @@ import pytest
 from tests.engines.webgpu.scripted_runner import ADAPTER, ScriptedRunner
 
 from inferometer.backends.wgsl.cache_formats import CACHE_F32
-from inferometer.engines.webgpu import engine as module
+from inferometer.engines.webgpu import load as module
+from inferometer.engines.webgpu.capacity import LARGEST_DEFAULT_CONTEXT, context_for, whole_context
 from inferometer.engines.webgpu.chat.conversation import DeviceConversation
-from inferometer.engines.webgpu.engine import (
-    LARGEST_DEFAULT_CONTEXT,
-    context_for,
-    known_choices,
-    load_webgpu,
-    measured_choices,
-    whole_context,
-    words_for,
-)
+from inferometer.engines.webgpu.load import load_webgpu
 from inferometer.engines.webgpu.run import adapter_rates
 from inferometer.engines.webgpu.run.executor import DeviceLost
+from inferometer.engines.webgpu.runners import words_for
 from inferometer.engines.webgpu.tune import tuned_file, tuner
+from inferometer.engines.webgpu.tune.choices import known_choices, measured_choices
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import InferometerError, InputError, Unavailable, UnknownName
 
@@ -156,14 +151,14 @@ def test_a_load_that_fails_closes_its_runner(monkeypatch: pytest.MonkeyPatch) ->
             raise InferometerError("planted")
 
     runner = Failing(adapter=replace(ADAPTER, features=frozenset(), most_buffer_bytes=1 << 30))
-    monkeypatch.setattr(module, "_open_local", lambda on, said: runner)
+    monkeypatch.setattr(module, "open_local", lambda on, said: runner)
     with pytest.raises(InferometerError, match="planted"):
         load_webgpu("tiny-llama", capacity_tokens=16)
     assert runner.closed == 1
 
 
 def test_an_unknown_model_is_said_before_a_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_open_local", lambda on, said: pytest.fail("a device was opened"))
+    monkeypatch.setattr(module, "open_local", lambda on, said: pytest.fail("a device was opened"))
     with pytest.raises(UnknownName, match="nonsense"):
         load_webgpu("nonsense")
 
@@ -222,7 +217,7 @@ def test_why_nothing_was_measured_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "measure_rates", measure(DeviceLost("planted: gone")))
     with pytest.raises(DeviceLost):
         load_webgpu("tiny-llama", on="numpy", capacity_tokens=16, measures_rates=True)
-    monkeypatch.setattr(module, "_open_local", lambda on, said: ScriptedRunner())
+    monkeypatch.setattr(module, "open_local", lambda on, said: ScriptedRunner())
     engine = load_webgpu("tiny-llama", capacity_tokens=16, measures_rates=True)
     assert any("a browser's device isn't measured" in note for note in engine.notes)
     assert "rates" not in [phase.name for phase in engine.load_phases]
