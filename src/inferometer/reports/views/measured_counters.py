@@ -1,15 +1,17 @@
 """What counters measured of the ops of a trace, next to what is modelled, and which launches have counters."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from inferometer.analyses.counters.join import JoinAccount
 from inferometer.analyses.counters.kernels import KernelCounters
-from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.units import format_count, format_duration, format_share
+
+if TYPE_CHECKING:  # `kernels` imports this, and models nothing
+    from inferometer.analyses.roofline.table import Roofline
 
 OP_OR_KERNEL: Final = Field("what", "Op or kernel", "kernel", kernel_where="is_kernel")
 """Of rows with the columns of `op_or_kernel`."""
@@ -55,7 +57,7 @@ def op_or_kernel() -> tuple[pl.Expr, pl.Expr]:
     return pl.coalesce("op", "kernel").alias("what"), pl.col("op").is_null().alias("is_kernel")
 
 
-def counter_sections(found: Roofline) -> Iterator[Section]:
+def counter_sections(found: "Roofline") -> Iterator[Section]:
     """What was measured, the longest ops first, and which launches have no counters."""
     if found.counters is None:
         return
