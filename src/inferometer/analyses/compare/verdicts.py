@@ -192,6 +192,8 @@ def _uneven(changes: Changes) -> str:
 def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, program: Program) -> Judged:
     times = times_in_words(changes)
     inputs = program.inputs.in_words() if program.inputs else None
+    if slowdown.speed == "faster" and _may_be_cut(changes):
+        return Judged("too few samples", f"{times}. {_work(changes)} The only step of a run may be cut: record more.")
     if slowdown.speed == "faster":
         why = _work(changes) or inputs or program.setting or ""
         return Judged("improvement", f"The step is faster: {times}. {why}".rstrip())
@@ -200,7 +202,7 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, prog
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         more = f"record more than {MIN_CYCLES} in each run"
         return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
-    if changed := work or software or inputs:
+    if changed := work or software or inputs or _gone(changes):
         return Judged("software change", f"{_as_before(changes)}. {changed}")
     if _may_differ(changes):
         return Judged("too few samples", f"{_as_before(changes)}. The steps vary too much: record more of them.")
@@ -315,6 +317,12 @@ def _is_more_work(changes: Changes, *, has_cause: bool) -> bool:
     return is_certain and (not has_cause or work.delta_ns > MIN_WORK * changes.step_delta_ns)
 
 
+def _may_be_cut(changes: Changes) -> bool:
+    """Whether the candidate calls less, and nothing says that the one step that it has is a whole one."""
+    work = changes.work
+    return work is not None and work.ratio is not None and work.ratio < 1 and changes.candidate_steps < FEWEST_OF_PHASE
+
+
 def _work(changes: Changes) -> str:
     """By how much a step calls more or less; empty where it doesn't, or where it isn't known."""
     return changes.work.in_words() if changes.work else ""
@@ -370,6 +378,17 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     largest = max(moved, key=lambda line: abs(line.delta_ns))
     few = "One function differs" if len(moved) == 1 else f"{len(moved)} functions differ, the largest"
     return f"{few}: {_what_became(largest)}, {format_duration(largest.delta_ns)} per step."
+
+
+def _gone(changes: Changes) -> str:
+    """Functions that are in the base alone, where they took a part of the step that matters; else empty."""
+    lines = [line for line in changes.changed if line.added and line.kind == "gone"]
+    lost = -sum(line.delta_ns for line in lines)
+    if lost < MIN_GROWTH * changes.base_step_ns:
+        return ""
+    names = _listed([decode(line.name).short_name for line in _largest_first(lines)])
+    which = "One function is gone" if len(lines) == 1 else f"{len(lines)} functions are gone"
+    return f"{which}, which took {format_duration(lost)} per step: {names}."
 
 
 def _what_became(line: Contribution) -> str:
