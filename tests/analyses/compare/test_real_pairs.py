@@ -113,6 +113,16 @@ def test_kernels_that_are_gone_are_a_change_though_the_device_waits_as_long(capt
     assert (int(said[1]), said[2]) == (len(gone), format_duration(sum(line.base_ns for line in gone.values())))
 
 
+def test_other_ranks_are_named(shared_data: Path) -> None:
+    paths = [shared_data / "traces" / "kineto" / f"rank{rank}_sampled.json.gz" for rank in (0, 1)]
+    ranks = [document(path)["distributedInfo"]["rank"] for path in paths]
+    said = (
+        f"The base has rank {ranks[0]} and the candidate rank {ranks[1]}: what differs may be what each rank has to do."
+    )
+    assert said in compared(paths[0], paths[1]).as_json()["remarks"]
+    assert [*compared(paths[0], paths[0]).rank_notes()] == []
+
+
 def test_a_check_fails_where_only_one_run_has_times(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

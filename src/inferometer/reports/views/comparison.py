@@ -69,7 +69,7 @@ def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
 
 
 def _remarks(found: Comparison) -> Sequence[str]:
-    return [*found.sides.notes(), *found.changes.notes, *series_notes(found)]
+    return [*found.rank_notes(), *found.sides.notes(), *found.changes.notes, *series_notes(found)]
 
 
 def series_notes(found: Comparison) -> Iterator[str]:
