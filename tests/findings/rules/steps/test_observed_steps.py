@@ -36,4 +36,5 @@ def test_the_disturbed_are_counted_among_the_observed() -> None:
     assert int(said[2]) == observed.height
     assert int(said[1]) < observed.height
     assert f"of the time of the {observed.height} steps that were observed" in found.evidence[0]
-    assert found.share == found.size_ns / observed["dur_ns"].sum()
+    assert found.size_ns is not None
+    assert found.share == found.size_ns / sum(observed["dur_ns"].to_list())
