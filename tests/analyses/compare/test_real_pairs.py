@@ -113,6 +113,20 @@ def test_kernels_that_are_gone_are_a_change_though_the_device_waits_as_long(capt
     assert (int(said[1]), said[2]) == (len(gone), format_duration(sum(line.base_ns for line in gone.values())))
 
 
+@pytest.mark.parametrize("options", [(), ("--csv",)], ids=["as printed", "csv"])
+def test_our_own_table_of_a_run_is_that_run(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    sample = Path(__file__).resolve().parents[3] / "samples" / "decode.json.gz"
+    _, out, _ = run("kernels", sample, *options, capsys=capsys)
+    table = tmp_path / f"k{options[0].replace('--', '.') if options else '.txt'}"
+    table.write_text(out, "utf-8")
+    found = compared(sample, table)
+    unlike = [line.name for line in found.changes.changed if line.cls not in ("transfer", "idle", "overlap")]
+    assert (found.verdict, unlike) == ("no difference", [])
+
+
 def test_other_ranks_are_named(shared_data: Path) -> None:
     paths = [shared_data / "traces" / "kineto" / f"rank{rank}_sampled.json.gz" for rank in (0, 1)]
     ranks = [document(path)["distributedInfo"]["rank"] for path in paths]

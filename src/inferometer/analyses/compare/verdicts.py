@@ -381,10 +381,15 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
 
 
 def _gone(changes: Changes) -> str:
-    """Functions that are in the base alone, where they took a part of the step that matters; else empty."""
-    lines = [line for line in changes.changed if line.added and line.kind == "gone"]
+    """Functions that are in the base alone, where no new ones do their part of the step, and it matters; else empty.
+
+    Of printed sums copies are no part: many tables don't list them.
+    """
+    left_out = ("transfer",) if changes.account == "sums" else ()
+    every = [line for line in changes.changed if line.added and line.cls not in left_out]
+    lines = [line for line in every if line.kind == "gone"]
     lost = -sum(line.delta_ns for line in lines)
-    if lost < MIN_GROWTH * changes.base_step_ns:
+    if lost - sum(line.delta_ns for line in every if line.kind == "new") < MIN_GROWTH * changes.base_step_ns:
         return ""
     names = _listed([decode(line.name).short_name for line in _largest_first(lines)])
     which = "One function is gone" if len(lines) == 1 else f"{len(lines)} functions are gone"
