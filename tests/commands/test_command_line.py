@@ -264,6 +264,20 @@ def test_a_path_that_the_system_refuses_is_bad_input(
     assert "File name too long\n  Check the path and its permissions." in err
 
 
+@pytest.mark.skipif(os.name != "posix", reason="closes numbered files")
+@pytest.mark.parametrize(("closed", "file", "code"), [((0,), "-", 3), ((1,), None, 0), ((0, 1, 2), None, 0)])
+def test_standard_streams_that_are_closed_are_no_failure_of_ours(
+    closed: tuple[int, ...], file: str | None, code: int, trace_file: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "made.ifm"
+    words = ["kernels", file] if file else ["import", str(trace_file), "-o", str(store)]
+    shut = " ".join(f"{number}>&-" for number in closed)
+    command = ["sh", "-c", f'exec "$@" {shut}', "sh", sys.executable, "-m", "inferometer", *words]
+    assert subprocess.run(command, check=False, timeout=60).returncode == code
+    if file is None:
+        assert run_apart("kernels", store).returncode == 0, "nothing that was printed is in the store"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
 @pytest.mark.parametrize("words", [["summary"], ["kernels", "--json"], ["export", "--to", "chrome", "-o", "-"]])
 def test_a_full_disk_behind_standard_output_is_one_line(trace_file: Path, words: list[str]) -> None:

@@ -1,5 +1,6 @@
 """`inferometer findings` as users and CI meet it, and what `summary` shows of it."""
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.commands.test_command_line import run
 from tests.generated_traces import generated_trace
+from tests.kineto_files import event, write_file
 from tests.webgpu_log_files import write_log
 from tools.kineto_maker import Options
 from tools.kineto_maker.faults import Fault
@@ -156,3 +158,26 @@ def test_summary_leaves_a_remark_out_where_a_finding_says_it_better(
     assert any(remark in each for each in json.loads(told)["remarks"])
     _, out, _ = run("summary", path, capsys=capsys)
     assert (rule in out, remark in out) == (True, False)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.99])
+def test_a_check_of_a_file_that_is_cut_off_fails(
+    share: float, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = gzip.decompress((shared_data / "traces" / "kineto" / "mi300_vllm_gpt-oss_decode.json.gz").read_bytes())
+    path = tmp_path / "cut.json"
+    path.write_bytes(text)
+    assert run("findings", path, "--check", "medium", capsys=capsys)[0] == 0
+    path.write_bytes(text[: int(share * len(text))])
+    code, _, err = run("findings", path, "--check", "medium", capsys=capsys)
+    assert code == 1
+    assert "not checked: the file is cut off or damaged" in err
+    assert run("findings", path, capsys=capsys)[0] == 0
+
+
+def test_a_check_of_a_file_without_device_work_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "host.json"
+    path.write_bytes(write_file([event("cuda_runtime", "cudaMalloc", "1", "5")]))
+    code, out, err = run("findings", path, "--check", "low", "--json", capsys=capsys)
+    assert (code, json.loads(out)["findings"]) == (1, [])
+    assert "not checked: the file has no device work" in err

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -121,3 +122,17 @@ def test_every_result_is_json(three: Fleet) -> None:
     for result in (fleet_times(three, "kernels"), fleet_overview(three), fleet_outliers(three), fleet_savings(three)):
         assert json.loads(json.dumps(json_of(result)))["source"] == three.source
         assert isinstance(result.to_polars(), pl.DataFrame)
+
+
+def test_runs_that_name_no_model_are_alike_by_what_they_multiply(tmp_path: Path) -> None:
+    def unnamed(ns: float, inner: int | None) -> dict[str, Any]:
+        given = steps(ns)
+        given["labels"].pop("model")
+        return given if inner is None else given | {"ops": [op("aten::mm", 10, f"[[7,{inner}],[{inner},8]]")]}
+
+    usual = {f"t{n}": unnamed(1000.0 + n, 64) for n in range(6)}
+    fleet = fleet_of(tmp_path / "f.ifm", usual | {"slow": unnamed(2000.0, 64), "other": unnamed(4000.0, 32)})
+    found = fleet_outliers(fleet)
+    assert (found.frame["path"].to_list(), found.compared, found.alone, found.unknown) == (["slow"], 7, 1, 0)
+    bare = fleet_of(tmp_path / "g.ifm", {f"t{n}": unnamed(1000.0 + n, None) for n in range(6)})
+    assert (fleet_outliers(bare).compared, fleet_outliers(bare).unknown) == (6, 6)

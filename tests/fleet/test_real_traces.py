@@ -6,6 +6,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import inferometer
@@ -14,9 +15,11 @@ from inferometer.fleet.about import engine_of
 from inferometer.fleet.mining import Mined, mine
 from inferometer.fleet.opening import Fleet, open_fleet
 from inferometer.fleet.questions.importance import fleet_importance
-from inferometer.fleet.questions.models import recognised_traces
+from inferometer.fleet.questions.models import fleet_models, recognised_traces
+from inferometer.fleet.questions.outliers import fleet_outliers
 from inferometer.fleet.questions.times import fleet_times
 from inferometer.fleet.workers import WorkerLimits, Workers
+from inferometer.reports.views.fleet.models import VIEW
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,3 +102,22 @@ def test_a_model_is_named_where_it_is_that_one_and_nowhere_else(whole: tuple[Min
         "decode.json.gz": "Llama-3.2-1B",
         "decode_fixed.json.gz": "Llama-3.2-1B",
     }
+
+
+def test_outliers_of_recordings_are_those_of_one_program(whole: tuple[Mined, Fleet]) -> None:
+    found = fleet_outliers(whole[1])
+    of_cpu = found.frame.filter(pl.col("gpu").str.contains("CPU|EPYC|Xeon"))["path"].to_list()
+    assert all("recorded" in path for path in of_cpu), "on_and_off is another program than the pairs next to it"
+    faults = [path for path in of_cpu if "fault.ifm" in path]
+    assert faults == of_cpu
+    assert faults
+
+
+def test_a_name_is_that_of_the_traces_that_have_it(whole: tuple[Mined, Fleet]) -> None:
+    found = fleet_models(whole[1])
+    named = whole[1].traces.filter(pl.col("model").is_not_null())
+    assert found.frame["named"].sum() == named.height
+    row = found.frame.filter(pl.col("reason") == "no products with shapes").row(0, named=True)
+    assert row["named"] < row["traces"]
+    (section,) = list(VIEW.sections(found))
+    assert f"({row['named']} of {row['traces']})" in str(section.frame["recorded"].to_list())

@@ -20,8 +20,9 @@ _PERCENT = 100
     group="Compare",
     help="Compare two runs: what changed, and the cause, or that it can't be known.\n\n"
     "With --check the exit code is 1 where the candidate's step is longer beyond noise, by more than --max-regression; "
-    "where it calls more work than before and is longer on the mean, whatever its noise; and where the two "
-    "can't be compared. It is 0 where neither is so, 2 after wrong usage, 3 where a file can't be read.",
+    "where noise can't be known, by more than 10 %; where it calls more than before and is longer on the mean; and "
+    "where the times of the two can't be compared. It is 0 where none is so, 2 after wrong usage, 3 where a file can't "
+    "be read.",
     example="inferometer compare normal/ slow/",
 )
 @click.argument("base", metavar="BASE")
@@ -94,19 +95,22 @@ def _open(path: str, form: str | None, tables: Any) -> "Trace":
 
 
 def _is_regression(found: "Comparison", accepted: float) -> bool:
-    """Whether the step is longer beyond noise by more than is accepted; runs that can't be compared are one, too.
+    """Whether the step is longer beyond noise by more than is accepted, or times can't be compared.
 
-    A step that calls more than before and is longer on the mean is one as well, however much its time varies.
+    Where noise can't be known, `FEW_CHANGE` takes its place. A step that calls more than before and is longer on the
+    mean is a regression as well, however much its time varies.
     """
-    from inferometer.analyses.comparison_limits import CLEAR_CHANGE
+    from inferometer.analyses.comparison_limits import CLEAR_CHANGE, FEW_CHANGE
 
-    if found.verdict == "not comparable":
+    if not found.compares_times:
         return True
     ratio, interval = found.comparable.step_ratio, found.comparable.step_ratio_interval
     work = found.changes.work
     longer = ratio is not None and ratio > 1 + max(CLEAR_CHANGE, accepted / _PERCENT)
     if longer and found.verdict == "software change" and work is not None and work.ratio is not None and work.ratio > 1:
         return True  # calls are counted: no noise makes them doubtful
-    if ratio is None or interval is None or interval[0] <= 1 + accepted / _PERCENT:
+    if interval is None:
+        return ratio is None or ratio > 1 + max(FEW_CHANGE, accepted / _PERCENT)
+    if interval[0] <= 1 + accepted / _PERCENT:
         return False
     return found.verdict != "no difference" or longer

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from inferometer.findings.engine import Findings
 
 _CHECKED = tuple(severity for severity in reversed(get_args(Severity)) if severity != "info")  # that asks for nothing
+_JUDGED = ("launches", "steps", "totals", "log")
 
 
 @command(
     "findings",
     group="Look",
-    help="What to look at first: each finding with its evidence and a next step.",
+    help="What to look at first: each finding with its evidence and a next step.\n\n"
+    "With --check the exit code is 1, too, where nothing can be checked: the file is cut off, or has no device work, "
+    "steps or sums of time.",
     example="inferometer findings trace.json.gz --check medium",
 )
 @source_argument
@@ -62,8 +65,22 @@ def run(
         thresholds=asked_thresholds(),
     )
     _show(found if top is None else found.head(top), out)
-    if check is not None and found.at_least(check):
+    if check is None:
+        return
+    unchecked = _why_unchecked(found)
+    if unchecked:
+        click.echo(f"not checked: {unchecked}", err=True)
+    if unchecked or found.at_least(check):
         click.get_current_context().exit(1)
+
+
+def _why_unchecked(found: "Findings") -> str:
+    """Why no finding is no good news; empty where it is."""
+    if any(map(found.losses.total, ("truncated", "broken_compression"))):
+        return "the file is cut off or damaged, so findings may be missing."
+    if not any(found.examined.rows.get(table) for table in _JUDGED):
+        return "the file has no device work, steps or sums of time."
+    return ""
 
 
 def _show(found: "Findings", out: Output) -> None:

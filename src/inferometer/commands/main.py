@@ -112,6 +112,7 @@ def cli(ctx: click.Context) -> None:
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     words = sys.argv[1:] if args is None else args
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names in files hold what the encoding of a pipe may lack
@@ -142,6 +143,18 @@ def main(args: list[str] | None = None) -> NoReturn:
         click.echo(f"error: {failure.text}", err=True)
         sys.exit(failure.exit_code)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _replace_closed_streams() -> None:
+    """Standard streams that whoever started us has closed lead nowhere: else the next file opened would be one."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is not None:
+            continue
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        if nowhere != number:
+            os.dup2(nowhere, number)
+            os.close(nowhere)
+        setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115 as long as the process
 
 
 def _leave_stdout() -> None:

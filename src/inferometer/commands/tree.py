@@ -74,6 +74,9 @@ def run(
     out: Output,
 ) -> None:
     from inferometer.analyses.launched_by.call_tree import TreeOptions, call_tree
+    from inferometer.analyses.launched_by.launched import NEEDED as LAUNCHED
+    from inferometer.analyses.launched_by.summed_tree import NEEDED as SUMMED
+    from inferometer.analyses.launched_by.summed_tree import summed_tree
 
     if (folded and speedscope) or ((folded or speedscope) and out.form):
         raise click.UsageError("--folded, --speedscope and the other forms are mutually exclusive.")
@@ -83,7 +86,9 @@ def run(
             raise click.UsageError("--speedscope has one value per stack: with --base, use --folded.")
         _show_difference(source, base, how, asked, out, folded=folded)
         return
-    table = call_tree(how.find(source), **vars(asked))
+    trace, found = how.open(source, {**LAUNCHED, **SUMMED})
+    sums = summed_tree(trace, asked) if found.launches.is_empty() and how.is_all else None
+    table = sums or call_tree(found, **vars(asked))
     if folded or speedscope:
         from inferometer.reports.flames import render_folded, render_speedscope
 

@@ -92,3 +92,12 @@ def test_a_recording_that_ends_in_a_step_left_out_leaves_nothing_behind() -> Non
     with Interception(sink):
         torch.zeros(1)
     assert sink.ops() == ["aten::zeros"]
+
+
+def test_a_program_that_marks_no_step_is_seen_whole_and_called_so() -> None:
+    sink = Recorded()
+    with Interception(sink, every=3):
+        for _ in range(5):
+            torch.ones(1)
+    assert sink.rows("ops")["op"].to_list().count("aten::ones") == 5
+    assert not any("marked steps" in note for note in sink.facts.notes)

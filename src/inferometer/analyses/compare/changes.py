@@ -151,10 +151,10 @@ def _match_rest(matching: Matching, base: Activity, candidate: Activity, ratio: 
 def _ratio_interval(base: Side, candidate: Side) -> tuple[float, float] | None:
     if not (_varies(base.units) and _varies(candidate.units)):
         return None
-    before = base.step_draws
-    if (before <= 0).any():
+    before, after = base.step_draws, candidate.step_draws
+    if (before <= 0).any() or (after <= 0).any():  # so few units, so unlike, that a step may as well take no time
         return None
-    return interval(candidate.step_draws / before)
+    return interval(after / before)
 
 
 def _delta_interval(base: Side, candidate: Side) -> tuple[int, int] | None:

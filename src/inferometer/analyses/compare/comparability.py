@@ -1,4 +1,4 @@
-"""May two runs be compared at all: the same hardware, the same work in a step, enough functions in common."""
+"""May two runs be compared at all: the same hardware, whole files, the same work in a step, functions in common."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from inferometer.analyses.comparison_limits import MIN_SHARED, MORE_CALLS, MOST,
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.trace.trace import Trace
 
+_CUT = ("truncated", "broken_compression")
 _WORK = ("batch", "prefill_tokens", "decode_tokens")
 
 
@@ -41,12 +42,14 @@ class Comparable:
 def check_comparable(
     base: Trace, candidate: Trace, leading: PhaseChanges, sides: Sides, *, has_times: bool
 ) -> Comparable:
-    """Hardware first, then what a step is, then what it holds; of the changes that the verdict rests on."""
+    """Hardware first, then whether all was read, what a step is, and what it holds; of the leading changes."""
     changes = leading.changes
     ratio, interval = changes.step_ratio, changes.step_ratio_interval
     hardware = _other_hardware(base, candidate)
     if hardware:
         return Comparable(False, hardware, None, None, None, stops=True)
+    if cut := _cut_files(base, candidate):
+        return Comparable(False, cut, None, None, None, stops=True)
     if not has_times:
         return Comparable(True, "No function times in one of the runs: only counters are compared.", None, None, None)
     work = _other_work(base, candidate) or _other_marks(leading, sides)
@@ -110,6 +113,19 @@ def _other_hardware(base: Trace, candidate: Trace) -> str | None:
         one, other = (" and ".join(sorted(each)) for each in names)
         return f"The runs were made on different hardware: {one} against {other}."
     return None
+
+
+def _cut_files(base: Trace, candidate: Trace) -> str | None:
+    """Which of the runs lack rows that nobody can count; whole steps of a log are known all the same."""
+    cut = [
+        side
+        for side, trace in (("base", base), ("candidate", candidate))
+        if any(map(trace.losses.total, _CUT)) and not is_by_step(trace)
+    ]
+    if not cut:
+        return None
+    which = "The files of both runs are" if len(cut) > 1 else f"The file of the {cut[0]} is"
+    return f"{which} cut off or damaged: how much work is missing isn't known."
 
 
 def _device_names(trace: Trace) -> frozenset[str]:

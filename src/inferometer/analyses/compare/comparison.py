@@ -5,7 +5,7 @@ made comparable), `causes` (metrics that moved, and how high they score where no
 thresholds are in `comparison_limits`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,10 +36,12 @@ from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import TABLES
 from inferometer.trace.trace import Trace
+from inferometer.units import format_list
 
 if TYPE_CHECKING:
     from inferometer.hardware.device import Device
 
+_LISTED_RANKS = 4
 NEEDED = {
     "launches": (
         *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
@@ -65,8 +67,8 @@ class Comparison(Result):
     `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
     where phases aren't known. `changes` and all that follows from them are those of `leading`. `series`: of counters.
     `inputs`: on what else most matrix products ran. `host`: where the host was in what the device waited longer, of a
-    step that is slower. `setup`: settings and versions that differ. `kernels`: all of both runs, none where they can't
-    be compared.
+    step that is slower. `setup`: settings and versions that differ. `ranks`: of either run, as far as known.
+    `kernels`: all of both runs, none where they can't be compared.
     """
 
     view: ClassVar[str] = "comparison"
@@ -87,6 +89,7 @@ class Comparison(Result):
     leading: PhaseChanges
     series: MatchedSeries
     kernels: ComparedKernels
+    ranks: tuple[tuple[int, ...], tuple[int, ...]]
     inputs: InputChange | None = None
     host: HostTime | None = None
     setup: tuple[SetupChange, ...] = ()
@@ -122,6 +125,15 @@ class Comparison(Result):
             return []
         return [line.as_json() for line in self.changes.contributions]
 
+    def rank_notes(self) -> Iterator[str]:
+        """Where the runs are of other ranks: these may have other work, in one and the same program."""
+        before, after = self.ranks
+        if before and after and before != after:
+            yield (
+                f"The base has {_ranks(before)} and the candidate {_ranks(after)}: what differs may be what each rank "
+                "has to do."
+            )
+
     def as_json(self) -> dict[str, Any]:
         stops = not self.compares_times
         return {
@@ -149,7 +161,7 @@ class Comparison(Result):
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
             "not_judged": self.series.not_judged(),
-            "remarks": [*self.sides.notes(), *self.changes.notes],
+            "remarks": [*self.rank_notes(), *self.sides.notes(), *self.changes.notes],
             "losses": {"base": self.base_losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
         }
 
@@ -215,6 +227,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         kernels=compare_kernels(base, candidate, pair, changes) if compares_times else ComparedKernels(),
         base_losses=base.losses,
         candidate_losses=candidate.losses,
+        ranks=(base.facts.ranks, candidate.facts.ranks),
         losses=_together(base, candidate),
         sides=sides,
         phases=tuple(one for one in each if one.pair.by_phase),
@@ -254,6 +267,12 @@ def _with_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChang
             f"{one.pair.name.capitalize()} steps are slower, too ({one.changes.step_ratio:.3f} times){unlike}."
         )
     return replace(judged, why=" ".join(sentences))
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    if len(ranks) > _LISTED_RANKS:
+        return f"{len(ranks):,} ranks"
+    return f"rank{'s' if len(ranks) > 1 else ''} {format_list([*map(str, ranks)])}"
 
 
 def _together(base: Trace, candidate: Trace) -> Losses:

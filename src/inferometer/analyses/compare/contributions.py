@@ -56,8 +56,16 @@ class Contribution:
 
     @property
     def label(self) -> str:
-        """What tables and charts call it: the short name of one kernel; of several the line's own words."""
-        return decode(self.name).short_name if max(map(len, self.of)) == 1 else self.name
+        """What tables and charts call it: the short name of one kernel, or both of one that has another now.
+
+        Of several the line's own words.
+        """
+        if max(map(len, self.of)) != 1:
+            return self.name
+        names = dict.fromkeys(name for names in self.of for name in names)
+        if len(names) < 2:
+            return decode(self.name).short_name
+        return " -> ".join(dict.fromkeys(decode(name).short_name for name in names))
 
     def as_json(self) -> dict[str, Any]:
         return {

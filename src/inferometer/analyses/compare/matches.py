@@ -1,9 +1,10 @@
 """Which functions of two runs are the same: by name first, then by what their names tell and how often they are called.
 
 In this order, each over what the one before left: the name as recorded; the canonical name (one kernel, spelled
-otherwise by another tool); the short name (the same kernel with other template arguments); the order of launches (see
-`replacements`), or where it is unknown the words of the names; the only kernel of its family with as many calls a
-step; where the order is known, of products and attention only. Host functions are matched by name only.
+otherwise by another tool); the short name that our own tables print; the short name of both (the same kernel with other
+template arguments); the order of launches (see `replacements`), or where it is unknown the words of the names; the only
+kernel of its family with as many calls a step; where the order is known, of products and attention only. Host functions
+are matched by name only.
 """
 
 import re
@@ -77,6 +78,7 @@ def match_names(base: pl.DataFrame, candidate: pl.DataFrame) -> Matching:
     matching = Matching(_keys(base), _keys(candidate))
     _pair_equal(matching, lambda key: (key[0], key[1] == "host"), "same", "same name", host=True)
     _pair_equal(matching, lambda key: canonical_name(key[0]), "same", "same name in another spelling")
+    _pair_printed(matching)
     _pair_equal(matching, _short_name, "renamed", "same short name, other template arguments")
     return matching
 
@@ -163,6 +165,16 @@ def _pair_equal(
     for same, keys in left.items():
         for key, other in _closest(keys, right.get(same, []), matching):
             matching.pair([key], [other], kind, basis)
+
+
+def _pair_printed(matching: Matching) -> None:
+    """Pair what one run calls by the short name of what the other has, where that is one function."""
+    for printed, whole in ((matching.base, matching.candidate), (matching.candidate, matching.base)):
+        shortened = _named(whole, lambda key: decode(key[0]).short_name, host=False)
+        for key in [key for key in printed if key[1] != "host" and len(shortened.get(key[0], ())) == 1]:
+            (other,) = shortened[key[0]]
+            pair = (key, other) if printed is matching.base else (other, key)
+            matching.pair([pair[0]], [pair[1]], "same", "the short name of the other, as tables print it")
 
 
 def _named(keys: Iterable[Key], name: Callable[[Key], Hashable], *, host: bool) -> dict[Hashable, list[Key]]:

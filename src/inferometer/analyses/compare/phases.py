@@ -118,7 +118,7 @@ def read_sides(base: Trace, candidate: Trace) -> Sides:
     if not (_has_launches(base) and _has_launches(candidate)):
         return _as_recorded(base, candidate)
     found = shared_marks(base, candidate)
-    runs = read_launches(base, found[0]), read_launches(candidate, found[1])
+    runs = _alike(read_launches(base, found[0]), read_launches(candidate, found[1]), base, candidate)
     marks = runs[0].marks, runs[1].marks
     phases = [run.phases() for run in marks]
     shared = [phase for phase in phases[0] if min(counts.get(phase, 0) for counts in phases) >= FEWEST_OF_PHASE]
@@ -128,6 +128,15 @@ def read_sides(base: Trace, candidate: Trace) -> Sides:
         return Sides((whole,), marks, _disjoint(phases), tuple(_without_phases(phases)))
     pairs = [_of_phase(runs, phase) for phase in sorted(shared, key=lambda phase: (phase is None, phase))]
     return Sides(tuple(pairs), marks, about_phases=tuple(_without_like(marks, shared)))
+
+
+def _alike(first: LaunchedRun, second: LaunchedRun, base: Trace, candidate: Trace) -> tuple[LaunchedRun, LaunchedRun]:
+    """Both in steps or both as whole recordings: a step of the one is no window of the other, which begins anywhere."""
+    if first.marks.steps.is_empty() == second.marks.steps.is_empty():
+        return first, second
+    if first.marks.steps.is_empty():
+        return first, read_launches(candidate, second.marks.without_steps())
+    return read_launches(base, first.marks.without_steps()), second
 
 
 def choose_leading(each: Sequence[PhaseChanges]) -> PhaseChanges:

@@ -71,8 +71,9 @@ class Slowdown:
 
     @property
     def may_be_slower(self) -> bool:
-        """Whether something slowed, in a step that isn't faster; single functions only where its time is unknown."""
-        return self.speed != "faster" and (self.is_any or (self.speed == "unknown" and bool(self.lines)))
+        """Whether something slowed, in a step that isn't faster; single functions only where it may be longer."""
+        is_open = self.speed == "unknown" and self.may_be_longer
+        return self.speed != "faster" and (self.is_any or (is_open and bool(self.lines)))
 
     def shows(self, cause_class: CauseClass) -> bool:
         """Whether something slowed that this cause may explain."""

@@ -142,6 +142,22 @@ def say_software_change(changes: Changes, slowdown: Slowdown) -> str | None:
     return f"{few}: {_what_became(largest)}, {format_duration(largest.delta_ns)} per step."
 
 
+def say_gone(changes: Changes) -> str:
+    """Functions that are in the base alone, where no new ones do their part of the step, and it matters; else empty.
+
+    Of printed sums copies are no part: many tables don't list them.
+    """
+    left_out = ("transfer",) if changes.account == "sums" else ()
+    every = [line for line in changes.changed if line.added and line.cls not in left_out]
+    lines = [line for line in every if line.kind == "gone"]
+    lost = -sum(line.delta_ns for line in lines)
+    if lost - sum(line.delta_ns for line in every if line.kind == "new") < MIN_GROWTH * changes.base_step_ns:
+        return ""
+    names = _listed([decode(line.name).short_name for line in _largest_first(lines)])
+    which = "One function is gone" if len(lines) == 1 else f"{len(lines)} functions are gone"
+    return f"{which}, which took {format_duration(lost)} per step: {names}."
+
+
 def is_lost_in_noise(changes: Changes) -> bool:
     """Whether the step may be longer or shorter by enough to matter, and nothing says which."""
     if changes.step_ratio_interval is None:

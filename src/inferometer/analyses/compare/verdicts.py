@@ -22,6 +22,7 @@ from inferometer.analyses.compare.verdict_words import (
     may_differ,
     say_as_before,
     say_cause,
+    say_gone,
     say_idle,
     say_more_called,
     say_software_change,
@@ -259,6 +260,10 @@ def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Jud
 def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, program: Program) -> Judged:
     times = times_in_words(changes)
     inputs = program.inputs.in_words() if program.inputs else None
+    if slowdown.speed == "faster" and _may_be_cut(changes):
+        return Judged(
+            "too few samples", f"{times}. {say_work(changes)} The only step of a run may be cut: record more."
+        )
     if slowdown.speed == "faster":
         why = say_work(changes) or inputs or program.setting or ""
         return Judged("improvement", f"The step is faster: {times}. {why}".rstrip())
@@ -267,7 +272,7 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, prog
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         more = f"record more than {MIN_CYCLES} in each run"
         return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
-    if changed := work or software or inputs:
+    if changed := work or software or inputs or say_gone(changes):
         return Judged("software change", f"{say_as_before(changes)}. {changed}")
     if may_differ(changes):
         return Judged("too few samples", f"{say_as_before(changes)}. The steps vary too much: record more of them.")
@@ -309,3 +314,9 @@ def _is_more_work(changes: Changes, *, has_cause: bool) -> bool:
         return True
     is_certain = work.ratio is not None and work.ratio > 1
     return is_certain and (not has_cause or work.delta_ns > MIN_WORK * changes.step_delta_ns)
+
+
+def _may_be_cut(changes: Changes) -> bool:
+    """Whether the candidate calls less, and nothing says that the one step that it has is a whole one."""
+    work = changes.work
+    return work is not None and work.ratio is not None and work.ratio < 1 and changes.candidate_steps < FEWEST_OF_PHASE

@@ -91,8 +91,10 @@ def _repeats(amounts: Amounts) -> tuple[int, int] | None:
     if len(changed) == len(calls):  # all work twice is no matter of layers
         return None
     for before, after in sorted(Counter(changed)):
+        if before < 2 or after < 2:
+            continue
         fitting = sum(_is_by_layer(pair, before, after) for pair in changed)
-        if before > 1 and after > 1 and fitting > MOST * len(changed):
+        if fitting > MOST * len(changed):
             return before, after
     return None
 

@@ -74,7 +74,7 @@ def build_alike(runs: Sequence[Attribution], *, layers: Layers, frames: Frames, 
     for top in tops:
         if frames == "auto":
             _drop_passed_through(top)
-        _sum_up(top)
+        sum_up(top)
     return tops
 
 
@@ -170,9 +170,12 @@ def _names_module(label: Label) -> bool:
 
 
 def _is_shown(label: Label, frames: Frames, code: UserCode) -> bool:
-    if label.kind != "frame" or frames == "all":
-        return True
-    return frames != "none" and code.is_own(label.name)
+    return label.kind != "frame" or is_frame_shown(label.name, frames, code)
+
+
+def is_frame_shown(frame: str, frames: Frames, code: UserCode) -> bool:
+    """Whether a Python frame is a node of the tree, unless calls only pass through it."""
+    return frames == "all" or (frames != "none" and code.is_own(frame))
 
 
 def _segment(path: str, outer: str | None) -> str:
@@ -217,7 +220,8 @@ def _merge(into: Node, other: Node) -> None:
         stack.extend((left.callee(each.kind, each.name), each) for each in right.callees.values())
 
 
-def _sum_up(top: Node) -> None:
+def sum_up(top: Node) -> None:
+    """Add to each node's launches and time those of all below it."""
     order = [top]
     for node in order:
         order.extend(node.callees.values())
@@ -238,8 +242,10 @@ def _rows(top: Node) -> Iterator[tuple[int, int | None, int, str, str, int, int,
 
 
 def _longest_last(node: Node) -> list[Node]:
-    """Callees that launch anything; equal ones by name, as people count: layers.2 before layers.10."""
-    named = sorted((each for each in node.callees.values() if each.count), key=counted_name, reverse=True)
+    """Callees that launch anything or take time; equal ones by name, as people count: layers.2 before layers.10."""
+    named = sorted(
+        (each for each in node.callees.values() if each.count or each.total_ns), key=counted_name, reverse=True
+    )
     return sorted(named, key=lambda each: (each.total_ns, each.count))
 
 

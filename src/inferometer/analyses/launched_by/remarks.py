@@ -9,6 +9,10 @@ from inferometer.analyses.launched_by.sites import BY_COLUMN, By
 from inferometer.units import format_counted, format_duration, format_share
 
 _ONLY_SUMS = "Only sums by kernel are in the file, no single launches: who launched them can't be known."
+_BY_PATH = "Only sums by call path are in the file, no single launches: inferometer tree FILE shows them."
+_ALONE = (
+    "The kernels of this file ran alone under a profiler, without the program around them: inferometer counters FILE."
+)
 _GOOD = 0.95  # fits below it are reported with their score
 _TORCH = {
     "op": "PyTorch's profiler records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
@@ -49,7 +53,7 @@ def site_remarks(found: Attribution, by: By | None) -> Iterator[str]:
     """Sentences about an attribution, as far as they matter to keys of this kind; None for all kinds."""
     work = found.launches
     if not work.height:
-        yield _ONLY_SUMS if found.has_totals else found.why_none
+        yield _why_no_launches(found)
         return
     yield from _fits(found)
     yield from _replays(work)
@@ -58,6 +62,14 @@ def site_remarks(found: Attribution, by: By | None) -> Iterator[str]:
         yield f"{captured:,} launches are captured into a graph: calls in this file, without device time."
     yield from _before(work)
     yield from _lacking(found, by)
+
+
+def _why_no_launches(found: Attribution) -> str:
+    if found.losses.total("profiled_alone"):
+        return _ALONE
+    if found.format == "proton":
+        return _BY_PATH
+    return _ONLY_SUMS if found.has_totals else found.why_none
 
 
 def _fits(found: Attribution) -> Iterator[str]:

@@ -24,6 +24,12 @@ def tell_printed_sums(table: KernelTable) -> Iterator[str]:
     """What to know of sums that the source printed; nothing of launches."""
     if table.basis == "launches":
         return
+    if table.losses.total("profiled_alone"):
+        yield (
+            "Each launch ran alone under a profiler, as a rule with clocks locked and caches flushed: its time is "
+            "never that of a run. inferometer counters FILE has each launch."
+        )
+        return
     blur_ns = table.frame["resolution_ns"].max()
     to = f", to within {format_duration(blur_ns)}" if isinstance(blur_ns, float) and blur_ns >= 1 else ""
     by_step = f" for each of {table.steps:,} steps, added up here" if table.steps else ""

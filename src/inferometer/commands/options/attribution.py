@@ -89,6 +89,11 @@ class Attributing:
         return self.open(source, NEEDED)[1]
 
     @property
+    def is_all(self) -> bool:
+        """Whether no launch is left out."""
+        return self.device is self.stream is self.rank is self.between is None
+
+    @property
     def selection(self) -> "Selection":
         """Which launches are meant."""
         from inferometer.analyses.selection import Selection

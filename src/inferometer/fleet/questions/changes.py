@@ -28,7 +28,7 @@ from inferometer.analyses.compare.causes.resampling import median_ratio_interval
 from inferometer.analyses.comparison_limits import ALPHA, SEED
 from inferometer.analyses.result import Result
 from inferometer.fleet.opening import Fleet
-from inferometer.fleet.questions.alike import KIND, median_steps
+from inferometer.fleet.questions.alike import ALIKE, KIND, median_steps
 from inferometer.trace.losses import Losses
 
 Values = NDArray[np.float64]
@@ -99,12 +99,12 @@ def fleet_changes(fleet: Fleet) -> FleetChanges:
     known = median_steps(fleet).filter(pl.col("version").is_not_null())
     judged: list[tuple[dict[str, Any], _Series]] = []
     short = 0
-    for key, steps in known.group_by(KIND, maintain_order=True):
+    for key, steps in known.group_by(ALIKE, maintain_order=True):
         if steps["version"].n_unique() < _TWO:
             continue
         series = series_of(steps["version"].to_list(), steps["step_ns"].to_numpy())
         if len(series.places):
-            judged.append((dict(zip(KIND, key, strict=True)), series))
+            judged.append((dict(zip(KIND, key[: len(KIND)], strict=True)), series))
         else:
             short += 1
     level = ALPHA / max(1, len(judged))

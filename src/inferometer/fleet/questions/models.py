@@ -30,7 +30,7 @@ class FleetModels(Result):
 
     `models` names all that fit equally well, null where none was found, which `reason` explains; `tensor_parallel`
     says over how many devices, null where that depends on the model; `agree` what of its dimensions was seen.
-    `recorded` has the names that these `traces` have otherwise, null where they have none.
+    `recorded` has the names that `named` of these `traces` have otherwise, null where they have none.
     """
 
     view: ClassVar[str] = "fleet.models"
@@ -62,6 +62,7 @@ def fleet_models(fleet: Fleet, recognised: pl.DataFrame | None = None) -> FleetM
         named.group_by(*_SCHEMA)
         .agg(
             pl.col("model").drop_nulls().unique().sort().str.join(", ").replace("", None).alias("recorded"),
+            pl.col("model").count().cast(pl.Int64).alias("named"),
             pl.len().cast(pl.Int64).alias("traces"),
             pl.col("path").min().alias("example"),
             pl.col("held_ns").sum(),
@@ -70,7 +71,7 @@ def fleet_models(fleet: Fleet, recognised: pl.DataFrame | None = None) -> FleetM
         .with_columns((pl.col("held_ns") / HOUR_NS).alias("held_gpu_hours"))
         .sort("held_ns", "op_ns", *_SCHEMA, descending=[True, True, *[False] * len(_SCHEMA)], nulls_last=True)
     )
-    shown = rows.select(*_SCHEMA, "recorded", "traces", "held_gpu_hours", "op_ns", "example")
+    shown = rows.select(*_SCHEMA, "recorded", "named", "traces", "held_gpu_hours", "op_ns", "example")
     return FleetModels(fleet.source, shown, fleet.traces.height, fleet.losses())
 
 

@@ -15,11 +15,11 @@ import polars as pl
 
 from inferometer.analyses.result import Result
 from inferometer.fleet.opening import Fleet
-from inferometer.fleet.questions.alike import KIND, median_steps
+from inferometer.fleet.questions.alike import ALIKE, KIND, median_steps
 from inferometer.trace.losses import Losses
 
 LEAST: Final = 5
-_ALIKE: Final = (*KIND, "version")
+_ALIKE: Final = (*ALIKE, "version")
 _MOST: Final = 3.5
 _NORMAL: Final = 1.4826  # standard deviations of a normal distribution in a median absolute one
 _SMALLEST: Final = 0.1
@@ -29,8 +29,8 @@ _SMALLEST: Final = 0.1
 class FleetOutliers(Result):
     """`frame`: a row for each, the furthest first: `ratio` of its step to the median of `alike` traces, and `distance`.
 
-    `compared` traces (and phases) have enough others like them; `alone` haven't, and aren't judged. `distance` is in
-    deviations; null where all others are equal.
+    `compared` traces (and phases) have enough others like them; `alone` haven't, and aren't judged. Of `unknown` of the
+    compared nothing tells the model. `distance` is in deviations; null where all others are equal.
     """
 
     view: ClassVar[str] = "fleet.outliers"
@@ -38,6 +38,7 @@ class FleetOutliers(Result):
     frame: pl.DataFrame
     compared: int
     alone: int
+    unknown: int
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
@@ -50,6 +51,7 @@ class FleetOutliers(Result):
             "source": self.source,
             "compared": self.compared,
             "alone": self.alone,
+            "unknown": self.unknown,
             "rows": self.frame.to_dicts(),
             "losses": self.losses.as_dict(),
         }
@@ -74,5 +76,6 @@ def fleet_outliers(fleet: Fleet) -> FleetOutliers:
     found = compared.filter(
         pl.col("away") >= float(np.log1p(_SMALLEST)), pl.col("distance").is_null() | (pl.col("distance") > _MOST)
     ).sort("away", "path", descending=[True, False])
-    shown = found.select("path", *_ALIKE, "alike", "step_ns", "usual_ns", "ratio", "distance")
-    return FleetOutliers(fleet.source, shown, compared.height, rows.height - compared.height, fleet.losses())
+    shown = found.select("path", *KIND, "version", "alike", "step_ns", "usual_ns", "ratio", "distance")
+    unknown = int(compared.select((pl.col("model").is_null() & pl.col("matrices").is_null()).sum()).item())
+    return FleetOutliers(fleet.source, shown, compared.height, rows.height - compared.height, unknown, fleet.losses())

@@ -37,14 +37,18 @@ class EveryNth:
         self._lock = threading.RLock()
         self._open = {False: 0, True: 0}  # steps, by whether they are observed
         self._since_ns: int | None = None
-        sink.tell(with_note(NOTE.format(every=every)))
+        self._is_told = False
 
     def is_observed(self, number: int) -> bool:
         """Whether ops are seen in the step of this number."""
         return number % self._every == 0
 
     def begin(self, number: int) -> None:
-        """A step of this number begins, on any thread."""
+        """A step of this number begins, on any thread; with the first the recording says so, since now it is true."""
+        with self._lock:
+            if not self._is_told:
+                self._is_told = True
+                self._sink.tell(with_note(NOTE.format(every=self._every)))
         self._count(number, 1)
 
     def end(self, number: int) -> None:

@@ -14,6 +14,7 @@ class RecognisedModel(Part):
     agree: Annotated[str | None, says("What was seen of its dimensions.")]
     reason: Annotated[str | None, says("Why no model is named; null where one is.")]
     recorded: Annotated[str | None, says("Names that these traces have otherwise; null where they have none.")]
+    named: Annotated[int, says("How many of them have such a name.")]
     traces: Annotated[int, says("Traces.")]
     held_gpu_hours: Annotated[float, says("Hours for which they held their GPUs.")]
     op_ns: Annotated[int, says("Time of their ops, ns.")]

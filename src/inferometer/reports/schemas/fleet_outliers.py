@@ -30,6 +30,7 @@ class FleetOutliers(Document):
     source: Source
     compared: Annotated[int, says("Phases of traces with enough others like them.")]
     alone: Annotated[int, says("Those without.")]
+    unknown: Annotated[int, says("Of the compared, those of which neither a model nor shapes are known.")]
     rows: Annotated[list[Outlier], says("The furthest first.")]
     remarks: Remarks
     losses: Losses

@@ -69,12 +69,12 @@ def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
 
 
 def _remarks(found: Comparison) -> Sequence[str]:
-    return [*found.sides.notes(), *found.changes.notes, *series_notes(found)]
+    return [*found.rank_notes(), *found.sides.notes(), *found.changes.notes, *series_notes(found)]
 
 
 def series_notes(found: Comparison) -> Iterator[str]:
     """What of the counters can't be judged, or was matched though it has another name; and functions of one run."""
-    for base, candidate in found.series.renumbered:
+    for base, candidate in found.series.renumbered if found.causes else ():
         yield f"The program used {candidate} in place of {base}: their counters are compared with each other."
     for metric, side in found.series.rescaled:
         yield f"{metric} of the {side} is taken for kHz, since it is some 1,000 times that of the other run."
@@ -194,7 +194,9 @@ def changes_section(found: Comparison, *, rest: str = "--json has them all") -> 
     same = [line for line in changes.contributions if line.added and line.kind == "same"]
     times = f"{format_duration(changes.base_step_ns)} -> {format_duration(changes.candidate_step_ns)}"
     steps = f"{changes.base_steps:,} and {changes.candidate_steps:,} steps compared"
-    if not all(len(each) for each in changes.step_times):
+    if changes.account == "sums" and changes.base_steps == changes.candidate_steps == 1:
+        steps = "sums of whole recordings compared"
+    elif not all(len(each) for each in changes.step_times):
         steps = "no single steps are known: whole recordings compared"
     notes = [f"Step: {times}, {steps}. Unexplained: {format_duration(changes.unexplained_ns)}."]
     if len(lines) > _SHOWN:
@@ -204,10 +206,11 @@ def changes_section(found: Comparison, *, rest: str = "--json has them all") -> 
         are = "functions are" if len(same) > 1 else "function is"
         notes.append(f"{len(same):,} {are} the same within noise (together {delta}).")
     if not found.comparable.ok:
-        notes.append(f"Not comparable as recorded: {found.comparable.why} Repaired: {found.comparable.repair}.")
+        repair = (found.comparable.repair or "").removesuffix(".")
+        notes.append(f"Not comparable as recorded: {found.comparable.why} Repaired: {repair}.")
     rows = [_row(line) for line in lines[:_SHOWN]]
     interval = changes.step_ratio_interval
-    if interval is not None and interval[0] - MIN_CHANGE <= 1 <= interval[1] + MIN_CHANGE:
+    if interval is None or interval[0] - MIN_CHANGE <= 1 <= interval[1] + MIN_CHANGE:
         rows = [row | {"share": None} for row in rows]  # of a change that may be none
     phase = f"{found.leading.pair.name} " if found.phases else ""
     return Section(f"What changed, a {phase}step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)

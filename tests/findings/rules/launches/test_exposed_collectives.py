@@ -7,6 +7,10 @@ import pytest
 from tests.findings.rule_traces import findings, generated, launched, marked, only, op, said, trace_with
 from tests.traces import trace_of
 
+import inferometer
+from inferometer.analyses.launched_by.attribution import attribute
+from inferometer.findings.engine import find_findings
+
 RULE = "exposed_collectives"
 NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 GENERIC = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
@@ -161,3 +165,12 @@ def test_other_ranks_that_cannot_be_matched_are_told_from_none() -> None:
         for rank in (0, 1)
     ]
     assert only(trace_of(rows), RULE).evidence[-1].startswith("None of it could be matched with other ranks':")
+
+
+def test_without_calls_of_the_host_nobody_is_sent_to_look_for_the_caller(shared_data: Path) -> None:
+    trace = inferometer.open(shared_data / "traces" / "rocprof" / "mi350_600_dispatches.json.gz")
+    (found,) = [one for one in find_findings(trace).findings if one.rule == "exposed_collectives"]
+    assert set(attribute(trace).launches["how"].unique()) == {"no_call"}, "inferometer launches has no answer"
+    assert found.next is not None
+    assert "inferometer launches" not in found.next
+    assert "Record the host's side" in found.next

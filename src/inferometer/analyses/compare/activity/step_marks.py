@@ -57,9 +57,9 @@ class Marks:
         """Whether the run itself tells its steps."""
         return not (self.looked_for or self.steps.is_empty())
 
-    def without_found(self) -> "Marks":
-        """Without steps that were found: the other run has none to set them against."""
-        if not self.looked_for or self.steps.is_empty():
+    def without_steps(self) -> "Marks":
+        """Without its steps, marked or found: the other run has none to set them against."""
+        if self.steps.is_empty():
             return self
         why = f"Those of the other run can't be known: {_WHOLE}."
         return replace(self, steps=pl.DataFrame(schema=STEPS), notes=(*self.notes, why))
@@ -86,10 +86,10 @@ def are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
 
 
 def shared_marks(base: Trace, candidate: Trace) -> tuple[Marks, Marks]:
-    """Those of two runs: where nothing marks steps in one, and none can be relied on, found steps of neither."""
+    """Those of two runs: where nothing marks steps in one, and none can be relied on, those of neither."""
     first, second = find_marks(base), find_marks(candidate)
     if first.is_doubtful or second.is_doubtful:
-        return first.without_found(), second.without_found()
+        return first.without_steps(), second.without_steps()
     return first, second
 
 

@@ -81,6 +81,9 @@ _NEXT = {
 }
 
 
+_UNCALLED = "Record the host's side, too: its calls and ops tell which collective it is and who asks for it."
+
+
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None:
@@ -117,7 +120,9 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=exposed_ns,
         share=share,
-        next=_next(messages.filter(pl.col("collective") == first["collective"]), waited_share),
+        next=_next(
+            messages.filter(pl.col("collective") == first["collective"]), waited_share, has_calls=_has_calls(evidence)
+        ),
         parts=(part_key(COMMUNICATION),),
     )
 
@@ -180,7 +185,11 @@ def _staging(launches: LaunchEvidence, place: BusiestDevice, exposed_ns: int) ->
         )
 
 
-def _next(messages: pl.DataFrame, waited_share: float | None) -> str:
+def _has_calls(evidence: Evidence) -> bool:
+    return evidence.trace.calls.head(1).collect().height > 0
+
+
+def _next(messages: pl.DataFrame, waited_share: float | None, *, has_calls: bool) -> str:
     """One thing to do about the collective that is exposed the longest; `messages` are its rows.
 
     `waited_share`: None where it isn't known.
@@ -188,6 +197,8 @@ def _next(messages: pl.DataFrame, waited_share: float | None) -> str:
     if waited_share is not None and waited_share >= _MOSTLY:
         return f"Find out why a rank comes late before the exchange is tuned: {_TOGETHER}."
     collective = str(messages["collective"][0])
+    if collective == "other" and not has_calls:
+        return _UNCALLED
     if collective != "all_reduce":
         return _NEXT[collective]
     of_no_size = pl.col("message_bytes").is_null()

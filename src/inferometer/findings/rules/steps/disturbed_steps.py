@@ -3,7 +3,7 @@
 Which steps those are is the step table's answer: it fits what a step of its phase and context takes and marks those
 far above. Fires when they lost 0.1 % of the wall time of the steps or more: `low`; from 0.5 % `medium` (it shows in a
 printed rate), from 10 % `high`. Where no wall time is recorded, GPU time takes its place. Silent about steps whose
-phase isn't known: they may have had other work to do.
+phase isn't known, which may have had other work to do, and about those whose ops weren't observed.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,8 @@ _EXPLAINED = 3
 def _find(evidence: Evidence) -> Iterator[Finding]:
     if evidence.steps is None:
         return
-    steps = evidence.steps.steps.filter(pl.col("phase").is_not_null())
+    known = evidence.steps.steps.filter(pl.col("phase").is_not_null())
+    steps = _observed(known)
     hit = steps.filter(pl.col("disturbed")).sort("step")
     lost = [max(a or 0, 0) + max(b or 0, 0) for a, b in hit.select("excess_ns", "gap_excess_ns").iter_rows()]
     lost_ns = round(sum(lost))
@@ -33,6 +34,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     numbers = hit["step"].to_list()
     each = ", ".join(f"{step}: +{format_duration(ns)}" for step, ns in list(zip(numbers, lost, strict=True))[:_LISTED])
     more = f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else ""
+    of = "all steps" if steps.height == known.height else f"the {steps.height:,} steps that were observed"
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -41,7 +43,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         evidence=(
             (
                 f"Beyond what a step of its kind takes, by step: {each}{more}; together {format_duration(lost_ns)}, "
-                f"{format_share(lost_ns / whole_ns)} of the time of all steps."
+                f"{format_share(lost_ns / whole_ns)} of the time of {of}."
             ),
             *_reasons(hit),
             "Medians and slopes of the steps leave them out.",
@@ -51,6 +53,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         next="See what took longer in them: inferometer steps. If that is nothing of the program's own, measure again "
         "on a quiet machine, and compare medians, not sums.",
     )
+
+
+def _observed(steps: pl.DataFrame) -> pl.DataFrame:
+    """Without steps of which a recording has the times alone: they can't be judged."""
+    if "is_partial" not in steps.columns:
+        return steps
+    return steps.filter(~(pl.col("is_partial").fill_null(value=False) & pl.col("gpu_busy_ns").is_null()))
 
 
 def _reasons(hit: pl.DataFrame) -> Iterator[str]:

@@ -29,7 +29,9 @@ def _facts(found: FleetModels) -> Sequence[tuple[str, str]]:
 
 def _sections(found: FleetModels) -> Iterator[Section]:
     shown = pl.coalesce("models", pl.concat_str(pl.lit("("), "reason", pl.lit(")"))).alias("shown")
-    yield Section("Models by the shapes of products", _FIELDS, found.frame.with_columns(shown))
+    some = pl.format("{} ({} of {})", "recorded", "named", "traces")
+    recorded = pl.when(pl.col("named") < pl.col("traces")).then(some).otherwise("recorded").alias("recorded")
+    yield Section("Models by the shapes of products", _FIELDS, found.frame.with_columns(shown, recorded))
 
 
 def _remarks(found: FleetModels) -> Iterator[str]:

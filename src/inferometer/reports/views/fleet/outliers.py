@@ -35,6 +35,11 @@ def _sections(found: FleetOutliers) -> Iterator[Section]:
 def _remarks(found: FleetOutliers) -> Iterator[str]:
     if found.frame.is_empty() and found.compared:
         yield "None is out of line."
+    if found.unknown:
+        yield (
+            f"Of {found.unknown:,} of the compared neither a model nor shapes are known: others like them may be of "
+            "another model."
+        )
     if found.alone:
         yield f"Not judged, with fewer than {LEAST - 1} others like them: {found.alone:,}."
 
