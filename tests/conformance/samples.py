@@ -140,6 +140,18 @@ def latencyprism_counters() -> bytes:
     )
 
 
+def llama_bench() -> bytes:
+    """A line that the program logged, two tests that differ in threads, one that doesn't say what it did, and a text
+    where a number should be.
+    """
+    alike = {"build_commit": "8cf427ff", "build_number": 5163, "cpu_info": "A CPU", "gpu_info": "", "backends": "CPU"}
+    alike |= {"model_type": "llama 1B Q4_0", "flash_attn": False}
+    prompt = {"n_threads": 4, "n_prompt": 512, "n_gen": 0, "n_depth": 0, "test_time": "2026-11-26T10:00:00Z"}
+    decode = {"n_threads": 8, "n_prompt": 0, "n_gen": 128, "n_depth": 64, "avg_ns": "much", "avg_ts": 100.5}
+    tests = [alike | prompt | {"samples_ns": [70_000_000, 72_000_000]}, alike | decode, alike | {"n_prompt": 1}]
+    return b"warning: asserts enabled\n" + json.dumps(tests, indent=2).encode()
+
+
 def webgpu_log() -> bytes:
     """A small run with three reports, of which one has a row that can't be read, and lines of no known kind."""
     text = write_log(dims=Dims(layers=2), batches=1, tail=2)
@@ -234,6 +246,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
     "latencyprism": latencyprism,
+    "llama-bench": llama_bench,
     "ncu": ncu,
     "nsys": nsys,
     "path-table": path_table,
