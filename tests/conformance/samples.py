@@ -160,6 +160,27 @@ def webgpu_log() -> bytes:
     return (text + "[web] something else\nand free text\n").encode()
 
 
+def onnxruntime() -> bytes:
+    """A run of a node that runs another, a kernel and a call of a GPU's provider, and what has no row."""
+
+    def at(cat: str, name: str, ts: int, dur: int, **args: object) -> str:
+        when = f'"pid" :7,"tid" :9,"dur" :{dur},"ts" :{ts},"ph" : "X"'
+        return f'{{"cat" : "{cat}",{when},"name" :"{name}","args" : {json.dumps(args)}}}'
+
+    cpu = {"provider": "CPUExecutionProvider", "input_type_shape": [{"float": [1, 64]}, {"int64": []}]}
+    events = [
+        at("Session", "model_loading_uri", 4, 100),
+        at("Node", 'a "b"_kernel_time', 210, 20, op_name="Relu", **cpu),
+        at("Node", "gate_kernel_time", 205, 30, op_name="If", **cpu),
+        at("Kernel", "gemm", 240, 5, stream="7", grid_x="1", grid_y="2", grid_z="3", block_x=32, block_y=1, block_z=1),
+        at("Api", "cudaLaunchKernel", 236, 2),
+        at("Session", "model_run", 200, 50),
+        at("Node", "late_kernel_time", 260, -1, op_name="Add", **cpu),
+        at("Quantum", "q", 1, 1),
+    ]
+    return ("[\n" + ",\n".join(events) + "\n]\n").encode()
+
+
 def path_table() -> bytes:
     """Two runs of which one lacks a path, a row that can't be read, and a sentence."""
     return b"""\
@@ -249,6 +270,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "llama-bench": llama_bench,
     "ncu": ncu,
     "nsys": nsys,
+    "onnxruntime": onnxruntime,
     "path-table": path_table,
     "proton": proton,
     "rocpd": rocpd,

@@ -15,6 +15,7 @@ SAMPLES = {
     "samples/h200/kineto_graph.json.gz": "kineto",
     "samples/h200/jax.trace.json.gz": "kineto",
     "samples/h200/jax.xplane.pb": "xplane",
+    "samples/engines/onnxruntime.json.gz": "onnxruntime",
     "samples/h200/ncu_raw.csv.gz": "ncu",
     "samples/h200/ncu_details.csv.gz": "ncu",
     "../shared/data/traces/xplane/mi300_jax_conv.xplane.pb": "xplane",
