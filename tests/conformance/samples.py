@@ -250,6 +250,23 @@ def rocprof() -> bytes:
     return data.replace(b'"end_timestamp": 6', b'"end_timestamp": 1', 1)
 
 
+def tensorrt() -> bytes:
+    """The three files of a run, one after the other: layers, one with quotes in its name and one with a time that is
+    none, queries, and tactics, one without.
+    """
+    layers = ["a + b", 'node "c"', "d"]
+    times = ["1.5", "0.25", '"much"']
+    row = ', {{ "name" : "{}", "timeMs" : {}, "averageMs" : 0.5, "medianMs" : 0.25 }}'
+    profile = ['[\n  { "count" : 3 }', *(row.format(name, ms) for name, ms in zip(layers, times, strict=True)), "]"]
+    query = {"startEnqMs": 0.5, "startH2dMs": 1, "h2dMs": 0, "computeMs": 0.75, "d2hMs": 0.125, "latencyMs": 0.875}
+    info = {
+        "Layers": [{"Name": "a + b", "LayerType": "Gemm", "TacticName": "sm80_gemm"}, {"Name": "d"}],
+        "Bindings": [],
+    }
+    files = ["\n".join(profile), json.dumps([query, query | {"latencyMs": 1}]), json.dumps(info)]
+    return "\n".join(files).encode()
+
+
 def torch_memory() -> bytes:
     """The last events of a few blocks, one that can't be read, and an action that nobody knows."""
     snapshot, _ = make_snapshot(events=12, keep=8)
@@ -275,6 +292,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "proton": proton,
     "rocpd": rocpd,
     "rocprof": rocprof,
+    "tensorrt": tensorrt,
     "torch-memory": torch_memory,
     "webgpu-log": webgpu_log,
     "xplane": xplane,

@@ -114,5 +114,7 @@ class Objects:
                 counted = Losses()
                 continue
             self._losses.add(counted)
+            if attempt is not text:
+                self._losses.count("bad_escape", example=text[:_SHOWN].decode("utf-8", "replace"))
             return fields
         return None
