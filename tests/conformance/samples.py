@@ -152,6 +152,22 @@ def llama_bench() -> bytes:
     return b"warning: asserts enabled\n" + json.dumps(tests, indent=2).encode()
 
 
+def llama_log() -> bytes:
+    """A graph that ran on Vulkan, an op that counts nothing, a prompt that wasn't timed, an answer, and a server's."""
+    return b"""\
+llama_model_loader: loaded meta data
+----------------
+Vulkan Timings:
+ADD: 32 x 5.12 us = 163.84 us
+MUL_MAT q4_K m=4096 n=1 k=4096: 10 x 55.2 us = 552 us (607.9 GFLOPS/s)
+SUM: 0 x 0 us = 0 us
+Total time: 715.84 us.
+0.00.062.896 I llama_perf_context_print: prompt eval time =       0.00 ms /     1 tokens (  0.00 ms, inf tokens)
+0.00.062.898 I llama_perf_context_print:        eval time =       9.84 ms /    11 runs   (    0.89 ms per token)
+slot print_timing: id  0 | task 7 | prompt eval time =     108.44 ms /    13 tokens (    8.34 ms per token)
+"""
+
+
 def webgpu_log() -> bytes:
     """A small run with three reports, of which one has a row that can't be read, and lines of no known kind."""
     text = write_log(dims=Dims(layers=2), batches=1, tail=2)
@@ -285,6 +301,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "kernel-table": kernel_table,
     "latencyprism": latencyprism,
     "llama-bench": llama_bench,
+    "llama-log": llama_log,
     "ncu": ncu,
     "nsys": nsys,
     "onnxruntime": onnxruntime,

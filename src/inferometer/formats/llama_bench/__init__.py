@@ -27,7 +27,7 @@ _SIGNS: Final = (
 )
 
 
-def _sniff(head: bytes) -> bool:
+def is_result(head: bytes) -> bool:
     """The first fields of a test, or the titles of a table of them."""
     return any(sign.search(head) for sign in _SIGNS)
 
@@ -42,7 +42,7 @@ FORMAT = Format(
     name="llama-bench",
     title="llama-bench of llama.cpp: -o json, jsonl, csv or md",
     suffixes=(".json", ".jsonl", ".csv", ".md"),
-    sniff=_sniff,
+    sniff=is_result,
     read=_read,
     tables=frozenset({"tests", "steps", "log"}),
     limits="Holds times of whole tests, no kernels. Only JSON has each repetition; CSV and Markdown don't say how many "
