@@ -217,6 +217,19 @@ Seconds of one call, by call path.
 """
 
 
+def mlc() -> bytes:
+    """A line of the browser, a chunk, an answer's usage, one with a rate that is none, and a line of statistics."""
+    extra = {"e2e_latency_s": 2.5, "prefill_tokens_per_s": 400.5, "decode_tokens_per_s": 50, "time_to_first_token_s": 1}
+    usage = {"prompt_tokens": 40, "completion_tokens": 121, "extra": extra}
+    chunks = [
+        {"model": "Llama", "choices": [{"delta": {"content": "Hello"}}]},
+        {"model": "Llama", "choices": [], "usage": usage},
+        usage | {"extra": extra | {"decode_tokens_per_s": "fast"}},
+    ]
+    last = "prefill: 398.2500 tokens/sec, decoding: 49.5000 tokens/sec"
+    return f"Fetching param cache\n{json.dumps(chunks)}\n{last}".encode()
+
+
 def ncu() -> bytes:
     """Two launches on the raw page after what ncu says, in scaled units; a row with too few cells."""
     about = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC"
@@ -302,6 +315,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "latencyprism": latencyprism,
     "llama-bench": llama_bench,
     "llama-log": llama_log,
+    "mlc": mlc,
     "ncu": ncu,
     "nsys": nsys,
     "onnxruntime": onnxruntime,

@@ -63,6 +63,8 @@ class Objects:
             else:
                 end = self._data.find(b"\n", at)
                 self._pos = len(self._data) if end == -1 else end
+                if end == -1:
+                    self._losses.count("truncated", example="the last line has no end")
                 text = self._data[at : self._pos].decode("utf-8", "replace").rstrip("\r")
                 yield Found(self._line_at(at), text=text)
         if self._open > 0 and not self._losses.total("truncated"):
