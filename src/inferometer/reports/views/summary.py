@@ -27,7 +27,7 @@ _DEVICE_FIELDS = (
     Field("overlap_ns", "Overlap", "ns", spare=3),
 )
 
-_TEST_FIELDS = (
+TEST_FIELDS = (
     Field("test", "Test", "name"),
     Field("repetitions", "Repetitions", "count"),
     Field("mean_ns", "Mean", "ns"),
@@ -57,7 +57,7 @@ def _facts(summary: Summary) -> Sequence[tuple[str, str]]:
 
 def _sections(summary: Summary) -> Sequence[Section]:
     if not summary.tests.is_empty():
-        return [Section("Tests", _TEST_FIELDS, summary.tests)]
+        return [Section("Tests", TEST_FIELDS, summary.tests)]
     if summary.kernels.basis == "totals":
         first, *others = sections_of(summary.kernels)
         return [replace(first, title=first.title.replace("Kernels", "Top kernels")), *others]

@@ -8,6 +8,7 @@ from inferometer.reports.serve.work.opened import Given, open_run
 from inferometer.reports.serve.work.telling import Tell
 
 if TYPE_CHECKING:
+    from inferometer.analyses.compare.tests import TestComparison
     from inferometer.reports.page.document import Page
 
 
@@ -50,14 +51,24 @@ def pair_page(tell: Tell, base: Given, candidate: Given, page: str) -> dict[str,
 def verdict(tell: Tell, base: Given, candidate: Given, verdict: str) -> dict[str, Any]:
     """Whether a run is slower than its base, in a line."""
     from inferometer.analyses.compare.comparison import compare
+    from inferometer.analyses.compare.tests import are_repeated, compare_tests
     from inferometer.reports.views.comparison_brief import headline
 
     runs = open_run(base, tell), open_run(candidate, tell)
     tell("comparing", None)
+    if are_repeated(*runs):
+        return _written(Path(verdict), _of_tests(compare_tests(*runs)))
     found = compare(*runs)
     ratio = found.changes.step_ratio if found.compares_times else None
     said = {"outcome": found.outcome, "verdict": found.verdict, "ratio": ratio, "headline": headline(found)}
     return _written(Path(verdict), said)
+
+
+def _of_tests(found: "TestComparison") -> dict[str, Any]:
+    """The same of tests of a benchmark, each of which has a ratio of its own."""
+    from inferometer.reports.views.compared_tests import headline
+
+    return {"outcome": found.verdict, "verdict": found.verdict, "ratio": None, "headline": headline(found)}
 
 
 def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
