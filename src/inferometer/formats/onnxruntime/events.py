@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -88,6 +89,12 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 def shapes_of(raw: msgspec.Raw) -> tuple[str | None, str | None]:
     """Shapes and types of inputs, each a list as JSON: `[{"float":[1,64]}]` is `[[1,64]]` and `["float"]`."""
+    return _shapes(bytes(raw))
+
+
+@lru_cache(4096)
+def _shapes(raw: bytes) -> tuple[str | None, str | None]:
+    """Nodes have the same ones in each run."""
     try:
         inputs: list[dict[str, list[Any]]] = msgspec.json.decode(raw, type=list[dict[str, list[Any]]])
     except BAD_JSON:

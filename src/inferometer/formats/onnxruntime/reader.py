@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from inferometer.formats.source import Source
     from inferometer.trace.builder import TraceBuilder
 
+_BATCH: Final = 20_000  # events that are made rows at once
 _LIMIT: Final = 1_000_000  # events, after which the profiler keeps silent
 _HINT: Final = "Record it again; ONNX Runtime writes the file at end_profiling()."
 _ON_CPU: Final = (
@@ -35,8 +36,13 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
         FormatError: It is no list, or there is no event in it.
     """
     reader = _Reader(out)
+    held: list[Event] = []
     for batch in events_of(source, out.losses):
-        reader.take(batch)
+        held += batch
+        if len(held) >= _BATCH:
+            reader.take(held)
+            held = []
+    reader.take(held)
     if not reader.events:
         raise FormatError(f"{source.name}: expected events of ONNX Runtime, found none", hint=_HINT)
     return reader.finish(source.name)
