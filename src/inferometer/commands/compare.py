@@ -21,7 +21,8 @@ _PERCENT = 100
     help="Compare two runs: what changed, and the cause, or that it can't be known.\n\n"
     "With --check the exit code is 1 where the candidate's step is longer beyond noise, by more than --max-regression; "
     "where it calls more work than before and is longer on the mean, whatever its noise; and where the two "
-    "can't be compared. It is 0 where neither is so, 2 after wrong usage, 3 where a file can't be read.",
+    "can't be compared. It is 0 where neither is so, 2 after wrong usage, 3 where a file can't be read.\n\n"
+    "Two results of a benchmark (llama-bench, trtexec, WebLLM) are compared test by test, by their repetitions.",
     example="inferometer compare normal/ slow/",
 )
 @click.argument("base", metavar="BASE")
