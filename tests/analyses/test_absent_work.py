@@ -6,7 +6,7 @@ import pytest
 from tests.traces import trace_of
 
 from inferometer import Trace
-from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.absent_work import say_no_launches, say_why_none
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.analyses.tables.summary import device_times
@@ -66,3 +66,11 @@ def test_copies_alone_are_device_work_without_kernels() -> None:
 def test_what_only_the_selection_lacks_is_the_selection_s() -> None:
     trace = trace_of([{"stream": 7}, {"stream": 8, "kind": "memcpy"}])
     assert list(remarks_of(kernel_table(trace, Selection(stream=8)))) == ["No kernels in the selection."]
+
+
+def test_what_needs_launches_says_what_a_file_is_that_has_none_by_its_nature() -> None:
+    trace = trace_of(facts={"notes": ("These are times of whole tests.",)})
+    assert say_no_launches(trace) == "No launches in the file. These are times of whole tests."
+    assert say_why_none(trace, "launches") == "No launches in the file."
+    copies = trace_of([{"kind": "memcpy"}], facts={"notes": ("a note",)})
+    assert say_no_launches(copies) == "No device work in the selection."

@@ -140,12 +140,61 @@ def latencyprism_counters() -> bytes:
     )
 
 
+def llama_bench() -> bytes:
+    """A line that the program logged, two tests that differ in threads, one that doesn't say what it did, and a text
+    where a number should be.
+    """
+    alike = {"build_commit": "8cf427ff", "build_number": 5163, "cpu_info": "A CPU", "gpu_info": "", "backends": "CPU"}
+    alike |= {"model_type": "llama 1B Q4_0", "flash_attn": False}
+    prompt = {"n_threads": 4, "n_prompt": 512, "n_gen": 0, "n_depth": 0, "test_time": "2026-11-26T10:00:00Z"}
+    decode = {"n_threads": 8, "n_prompt": 0, "n_gen": 128, "n_depth": 64, "avg_ns": "much", "avg_ts": 100.5}
+    tests = [alike | prompt | {"samples_ns": [70_000_000, 72_000_000]}, alike | decode, alike | {"n_prompt": 1}]
+    return b"warning: asserts enabled\n" + json.dumps(tests, indent=2).encode()
+
+
+def llama_log() -> bytes:
+    """A graph that ran on Vulkan, an op that counts nothing, a prompt that wasn't timed, an answer, and a server's."""
+    return b"""\
+llama_model_loader: loaded meta data
+----------------
+Vulkan Timings:
+ADD: 32 x 5.12 us = 163.84 us
+MUL_MAT q4_K m=4096 n=1 k=4096: 10 x 55.2 us = 552 us (607.9 GFLOPS/s)
+SUM: 0 x 0 us = 0 us
+Total time: 715.84 us.
+0.00.062.896 I llama_perf_context_print: prompt eval time =       0.00 ms /     1 tokens (  0.00 ms, inf tokens)
+0.00.062.898 I llama_perf_context_print:        eval time =       9.84 ms /    11 runs   (    0.89 ms per token)
+slot print_timing: id  0 | task 7 | prompt eval time =     108.44 ms /    13 tokens (    8.34 ms per token)
+"""
+
+
 def webgpu_log() -> bytes:
     """A small run with three reports, of which one has a row that can't be read, and lines of no known kind."""
     text = write_log(dims=Dims(layers=2), batches=1, tail=2)
     text = text.replace("matmul:lm_head ", "broken         much        1.0\nmatmul:lm_head ", 1)
     text = text.replace("KernelSelect] attention variant=", "KernelSelect] attention ", 1)
     return (text + "[web] something else\nand free text\n").encode()
+
+
+def onnxruntime() -> bytes:
+    """A run of a node that runs another, a kernel and a call of a GPU's provider, and what has no row."""
+
+    def at(cat: str, name: str, ts: int, dur: int, **args: object) -> str:
+        when = f'"pid" :7,"tid" :9,"dur" :{dur},"ts" :{ts},"ph" : "X"'
+        return f'{{"cat" : "{cat}",{when},"name" :"{name}","args" : {json.dumps(args)}}}'
+
+    cpu = {"provider": "CPUExecutionProvider", "input_type_shape": [{"float": [1, 64]}, {"int64": []}]}
+    events = [
+        at("Session", "model_loading_uri", 4, 100),
+        at("Node", 'a "b"_kernel_time', 210, 20, op_name="Relu", **cpu),
+        at("Node", "gate_kernel_time", 205, 30, op_name="If", **cpu),
+        at("Kernel", "gemm", 240, 5, stream="7", grid_x="1", grid_y="2", grid_z="3", block_x=32, block_y=1, block_z=1),
+        at("Api", "cudaLaunchKernel", 236, 2),
+        at("Session", "model_run", 200, 50),
+        at("Node", "late_kernel_time", 260, -1, op_name="Add", **cpu),
+        at("Quantum", "q", 1, 1),
+    ]
+    return ("[\n" + ",\n".join(events) + "\n]\n").encode()
 
 
 def path_table() -> bytes:
@@ -166,6 +215,19 @@ Seconds of one call, by call path.
 | argmax  | main.argmax         | 3.5e-5 |           |              |
 |---------|---------------------|--------|-----------|--------------|
 """
+
+
+def mlc() -> bytes:
+    """A line of the browser, a chunk, an answer's usage, one with a rate that is none, and a line of statistics."""
+    extra = {"e2e_latency_s": 2.5, "prefill_tokens_per_s": 400.5, "decode_tokens_per_s": 50, "time_to_first_token_s": 1}
+    usage = {"prompt_tokens": 40, "completion_tokens": 121, "extra": extra}
+    chunks = [
+        {"model": "Llama", "choices": [{"delta": {"content": "Hello"}}]},
+        {"model": "Llama", "choices": [], "usage": usage},
+        usage | {"extra": extra | {"decode_tokens_per_s": "fast"}},
+    ]
+    last = "prefill: 398.2500 tokens/sec, decoding: 49.5000 tokens/sec"
+    return f"Fetching param cache\n{json.dumps(chunks)}\n{last}".encode()
 
 
 def ncu() -> bytes:
@@ -217,6 +279,23 @@ def rocprof() -> bytes:
     return data.replace(b'"end_timestamp": 6', b'"end_timestamp": 1', 1)
 
 
+def tensorrt() -> bytes:
+    """The three files of a run, one after the other: layers, one with quotes in its name and one with a time that is
+    none, queries, and tactics, one without.
+    """
+    layers = ["a + b", 'node "c"', "d"]
+    times = ["1.5", "0.25", '"much"']
+    row = ', {{ "name" : "{}", "timeMs" : {}, "averageMs" : 0.5, "medianMs" : 0.25 }}'
+    profile = ['[\n  { "count" : 3 }', *(row.format(name, ms) for name, ms in zip(layers, times, strict=True)), "]"]
+    query = {"startEnqMs": 0.5, "startH2dMs": 1, "h2dMs": 0, "computeMs": 0.75, "d2hMs": 0.125, "latencyMs": 0.875}
+    info = {
+        "Layers": [{"Name": "a + b", "LayerType": "Gemm", "TacticName": "sm80_gemm"}, {"Name": "d"}],
+        "Bindings": [],
+    }
+    files = ["\n".join(profile), json.dumps([query, query | {"latencyMs": 1}]), json.dumps(info)]
+    return "\n".join(files).encode()
+
+
 def torch_memory() -> bytes:
     """The last events of a few blocks, one that can't be read, and an action that nobody knows."""
     snapshot, _ = make_snapshot(events=12, keep=8)
@@ -234,12 +313,17 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
     "latencyprism": latencyprism,
+    "llama-bench": llama_bench,
+    "llama-log": llama_log,
+    "mlc": mlc,
     "ncu": ncu,
     "nsys": nsys,
+    "onnxruntime": onnxruntime,
     "path-table": path_table,
     "proton": proton,
     "rocpd": rocpd,
     "rocprof": rocprof,
+    "tensorrt": tensorrt,
     "torch-memory": torch_memory,
     "webgpu-log": webgpu_log,
     "xplane": xplane,

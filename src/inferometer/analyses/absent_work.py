@@ -6,6 +6,7 @@ from typing import Literal
 from inferometer.trace.trace import Trace
 from inferometer.units import format_list
 
+_NONE = "No {} in the file."
 _LISTED = 5
 _LONGEST_NAME = 60
 _WORDS = {  # of each kind of launch: one and several
@@ -40,11 +41,21 @@ def say_why_none(trace: Trace, what: Literal["kernels", "launches"]) -> str:
             "kernel, copy or memory set."
         )
     if trace.facts.framework != "PyTorch":
-        return f"No {what} in the file."
+        return _NONE.format(what)
     return (
         f"No {what}: only the host was recorded, or recording the device failed. "
         "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
     )
+
+
+def say_no_launches(trace: Trace) -> str:
+    """The same for what needs launches, and what the file is, where it has none by its nature: what helps stands there.
+
+    Args:
+        trace: Needs `launches`.
+    """
+    why = say_why_none(trace, "launches")
+    return " ".join((why, *trace.facts.notes)) if why == _NONE.format("launches") else why
 
 
 def _count(kind: str, n: int) -> str:

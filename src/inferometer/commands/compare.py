@@ -22,7 +22,8 @@ _PERCENT = 100
     "With --check the exit code is 1 where the candidate's step is longer beyond noise, by more than --max-regression; "
     "where noise can't be known, by more than 10 %; where it calls more than before and is longer on the mean; and "
     "where the times of the two can't be compared. It is 0 where none is so, 2 after wrong usage, 3 where a file can't "
-    "be read.",
+    "be read.\n\n"
+    "Two results of a benchmark (llama-bench, trtexec, WebLLM) are compared test by test, by their repetitions.",
     example="inferometer compare normal/ slow/",
 )
 @click.argument("base", metavar="BASE")
@@ -57,6 +58,8 @@ def run(
     out: Output,
 ) -> None:
     from inferometer.analyses.compare.comparison import NEEDED, compare
+    from inferometer.analyses.compare.tests import NEEDED as TESTS_NEEDED
+    from inferometer.analyses.compare.tests import are_repeated, compare_tests
     from inferometer.commands.options.other_runs import runs_of
     from inferometer.hardware.known import require_device
 
@@ -70,7 +73,15 @@ def run(
         _show_published(base, candidate, form, pairing, out)
         return
     device = require_device(hardware) if hardware else None
-    traces = [_open(path, form, NEEDED) for path in (base, candidate)]
+    traces = [_open(path, form, {**NEEDED, **TESTS_NEEDED}) for path in (base, candidate)]
+    if are_repeated(*traces):
+        if base_set or (hardware and not is_setting("hardware")):
+            raise click.UsageError("--base-set and --hardware are about counters, which neither file has.")
+        tests = compare_tests(*traces)
+        out.show(tests)
+        if check and tests.is_regression((max_regression or 0.0) / _PERCENT):
+            click.get_current_context().exit(1)
+        return
     more = [_open(path, form, NEEDED) for path in runs_of(base_set)] if base_set else []
     found = compare(*traces, more=more, device=device)
     out.show(found)

@@ -428,6 +428,27 @@ STEPS = Table(
     time="start_ns",
 )
 
+TESTS = Table(
+    "tests",
+    "A test of a benchmark, run in repetitions one after the other.",
+    [
+        Column("test", _TEXT, "Its name (`pp512`), with the settings in which tests of the file differ."),
+        Column("order", _I64, "Its place in the file, from 0: the `process` of its repetitions in `steps`."),
+        Column("phase", _TEXT, "`prefill`, `decode` or `mixed`.", "not known"),
+        Column("batch", _I64, "Sequences that ran at once.", _NOT_RECORDED),
+        Column("prefill_tokens", _I64, "Prompt tokens of a repetition.", _NOT_RECORDED),
+        Column("decode_tokens", _I64, "Tokens that a repetition generated.", _NOT_RECORDED),
+        Column("context_len", _I64, "Tokens in the KV cache before a repetition.", _NOT_RECORDED),
+        Column("repetitions", _I64, "How many there were.", "the source prints statistics without their number"),
+        Column("mean_ns", _F64, "Mean time of a repetition, ns.", _NO_STATISTIC),
+        Column("stddev_ns", _F64, "Sample standard deviation of that, ns.", "one repetition, or not printed"),
+        Column("tokens_per_s", _F64, "Mean of the rates of the repetitions.", _NO_STATISTIC),
+        Column("tokens_per_s_stddev", _F64, "Its sample standard deviation.", "one repetition, or not printed"),
+        Column("time_ns", _I64, "When it began, ns on the trace's clock.", _NOT_RECORDED),
+        _RANK,
+    ],
+)
+
 FUNCTION_TIMES = Table(
     "function_times",
     "A function in one cycle.",
@@ -510,6 +531,7 @@ TABLES: dict[str, Table] = {
         HOST_EVENTS,
         TOTALS,
         STEPS,
+        TESTS,
         FUNCTION_TIMES,
         FUNCTION_METRICS,
         LOG,

@@ -6,6 +6,7 @@ import polars as pl
 
 from inferometer.analyses.steps.sources import NEEDED as STEPS_NEEDED
 from inferometer.analyses.steps.sources import read_steps
+from inferometer.errors import InputError
 from inferometer.trace.trace import Trace
 from inferometer.watch.steps import WatchedStep
 
@@ -17,12 +18,17 @@ def steps_of(trace: Trace) -> list[WatchedStep]:
     """Whole steps in order of their start: of all processes where the source has a table of steps, else of the first.
 
     Raises:
-        InputError: There are no steps.
+        InputError: There are no steps, or none says when it began.
     """
     if recorded := recorded_steps(trace):
         return recorded
     steps = read_steps(trace, None).steps
     whole = steps.filter(~pl.col("is_partial").fill_null(value=False))
+    if whole["start_ns"].null_count():
+        raise InputError(
+            f"{trace.facts.source}: expected steps with their times, found some without a start",
+            hint="A watcher looks at steps in order of time; inferometer steps and compare answer without.",
+        )
     return [*_watched(whole.rename({"wall_ns": "dur_ns"}))]
 
 

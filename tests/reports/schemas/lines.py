@@ -20,6 +20,11 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "compare {h200}/normal.ifm {h200}/gpu_contention.ifm",
         "compare {decode} {h200}/kineto_eager.json.gz",
     ),
+    "compared_tests": (
+        "compare {engines}/llama_bench_1.json {engines}/llama_bench_2.json",
+        "compare {engines}/llama_bench_1.json {engines}/llama_bench.json",
+        "compare {engines}/llama_bench_1.json {other_model}",
+    ),
     "completion": ("completion bash",),
     "device": tuple(f"hardware '{name}'" for name in ("H100 SXM", "MI300X", "H20")),
     "each_launch": (
@@ -100,7 +105,10 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "steps {decode}",
         "steps {log} --serving {serving}",
     ),
-    "summary": ("summary {decode}", "summary {log}", "summary {ranks}", "summary {table}", "summary {h200}/normal.ifm"),
+    "summary": (
+        *(f"summary {{{source}}}" for source in ("decode", "log", "ranks", "table")),
+        *("summary {h200}/normal.ifm", "summary {engines}/llama_bench.json"),
+    ),
     "timeline": ("timeline {decode}", "timeline {ranks}", "timeline {h200}/gpu_contention.ifm"),
     "traced_devices": ("hardware --of {decode}", "hardware --of {log}"),
     "tree": ("tree {decode}", "tree {log}"),

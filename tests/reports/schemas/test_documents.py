@@ -74,6 +74,8 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
     folder = tmp_path_factory.mktemp("documents")
     (table := folder / "table.txt").write_text(PRINTED_TABLES)
     (snapshot := folder / "snapshot.pickle").write_bytes(encode(make_snapshot()[0], ".pickle"))
+    bench = (SAMPLES / "engines" / "llama_bench_1.json").read_text()
+    (other_model := folder / "other.json").write_text(bench.replace("llama ?B all F32", "another"))
     (ranks := folder / "ranks").mkdir()
     write_planted(ranks, "slow-rank", world=2, steps=4)
     places = {
@@ -82,6 +84,8 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         "slow": SAMPLES / "slow",
         "recordings": SAMPLES / "recorded",
         "h200": SAMPLES / "h200",
+        "engines": SAMPLES / "engines",
+        "other_model": other_model,
         "serving": SAMPLES / "serving.json",
         "ranks": ranks,
         "table": table,

@@ -1,11 +1,14 @@
 """What jobs and readers do, asked in this process."""
 
+import json
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.conformance.samples import BESIDE, NAMES
+from tests.conformance.samples import SAMPLES as SAMPLES_OF
 from tests.conftest import SHARED_DATA
 from tests.fleet.digests import fleet_of, kernel
 from tests.traces import trace_of
@@ -14,6 +17,7 @@ import inferometer
 from inferometer.analyses.timeline.lanes.find import find_lanes
 from inferometer.analyses.timeline.lanes.levels import Levels
 from inferometer.errors import InputError
+from inferometer.formats.base import known_formats
 from inferometer.record.journal.journal import Journal
 from inferometer.reports.page.blocks import Numbers
 from inferometer.reports.page.look import PageData
@@ -163,6 +167,42 @@ def test_a_window_of_nothing_is_empty(line: Path, asked: tuple[Any, ...]) -> Non
     header, columns = unpack(windows.rows(str(line), *asked))
 
     assert (header["places"], len(columns["count"])) == ([], 0)
+
+
+@pytest.mark.parametrize("name", SAMPLES_OF)
+def test_a_file_of_each_format_is_a_run_with_a_page(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    path = folder / NAMES.get(name, f"sample{known_formats()[name].suffixes[0]}")
+    path.write_bytes(SAMPLES_OF[name]())
+    for other, make in BESIDE.get(name, {}).items():
+        (folder / other).write_bytes(make())
+    run = given(path, tmp_path / "kept")
+
+    said = kinds.about(silent, run)
+    kinds.page(silent, run, str(tmp_path / "page.html"))
+
+    trace = inferometer.open(path)
+    assert (said["is_profile"], said["format"]) == (True, name)
+    assert said["rows"] == {table: count for table, count in trace.count_rows().items() if count}
+    assert said["launches"] == said["rows"].get("launches", 0)
+    assert "What to look at first" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_the_verdict_of_two_results_is_that_of_their_tests(tmp_path: Path) -> None:
+    text = (SAMPLES / "engines" / "llama_bench.json").read_text()
+    runs = []
+    for name, factor in (("a", 1), ("b", 3)):
+        tests = json.loads(text)
+        for test in tests:
+            test["samples_ns"] = [factor * (10**8 + n) for n in range(5)]
+        (tmp_path / f"{name}.json").write_text(json.dumps(tests))
+        runs.append(given(tmp_path / f"{name}.json", tmp_path / f"kept-{name}"))
+
+    said = kinds.verdict(silent, runs[0], runs[1], str(tmp_path / "verdict.json"))
+
+    assert (said["outcome"], said["ratio"]) == ("slower", None)
+    assert said["headline"].startswith("4 slower of 4 tests: pp32 takes 3.000 times as long")
 
 
 def test_a_run_without_times_has_no_time_line(tmp_path: Path) -> None:

@@ -26,5 +26,8 @@ ones may be relied on, and `phases.py` sets both runs side by side phase by phas
 rests on. Where a source printed sums by step (`activity/printed_activity.py`), steps of the more frequent phase are
 the cycles and classes of kernels the functions; only steps with a length of context that both runs have are compared.
 
+Where a source times whole tests, or steps without what is in them, `tests.py` compares these by their repetitions
+(`repetitions.py`), and nothing above is asked.
+
 `call_trees.py` makes one tree of the call trees of both runs, with the change of each node.
 """

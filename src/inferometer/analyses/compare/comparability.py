@@ -107,6 +107,17 @@ def _same_work(changes: Changes) -> str:
     return f"{amounts.sharing:,} of {amounts.shared:,} functions of both runs are called {often} in a step."
 
 
+def other_model_or_hardware(base: Trace, candidate: Trace) -> str | None:
+    """Why two runs are of different things, as far as their files say what they ran, and on what."""
+    return _other_hardware(base, candidate) or _other_model(base, candidate)
+
+
+def _other_model(base: Trace, candidate: Trace) -> str | None:
+    if base.facts.model and candidate.facts.model and base.facts.model != candidate.facts.model:
+        return f"The runs are of different models: {base.facts.model} against {candidate.facts.model}."
+    return None
+
+
 def _other_hardware(base: Trace, candidate: Trace) -> str | None:
     names = [_device_names(trace) for trace in (base, candidate)]
     if names[0] and names[1] and names[0] != names[1]:
@@ -140,8 +151,8 @@ def _device_names(trace: Trace) -> frozenset[str]:
 
 def _other_work(base: Trace, candidate: Trace) -> str | None:
     """What a step had to do, where the engine says so."""
-    if base.facts.model and candidate.facts.model and base.facts.model != candidate.facts.model:
-        return f"The runs are of different models: {base.facts.model} against {candidate.facts.model}."
+    if model := _other_model(base, candidate):
+        return model
     work = _other_amount({column: (_mean(base, column), _mean(candidate, column)) for column in _WORK})
     if work:
         return work

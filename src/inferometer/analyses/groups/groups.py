@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import msgspec
 import polars as pl
 
-from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.absent_work import say_no_launches
 from inferometer.analyses.groups.counts.from_totals import groups_of_section
 from inferometer.analyses.groups.counts.relations import share_followers
 from inferometer.analyses.groups.from_launches import groups_of_launches
@@ -172,7 +172,7 @@ def _result(
         teachers=tuple(teachers),
         idle_teachers=tuple(teacher for teacher in teachers if teacher not in taught),
         losses=trace.losses,
-        why_none="" if work is not None and len(work.lane) else say_why_none(trace, "launches"),
+        why_none="" if work is not None and len(work.lane) else say_no_launches(trace),
     )
 
 

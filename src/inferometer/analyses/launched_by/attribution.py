@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.absent_work import say_no_launches
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
 from inferometer.analyses.launched_by.launched import find_launched
@@ -109,7 +109,7 @@ def attribute(
         has_totals=trace.totals.head(1).collect().height > 0,
         fits=replays.fits,
         unfitted=replays.unfitted,
-        why_none="" if replays.work.height else say_why_none(trace, "launches"),
+        why_none="" if replays.work.height else say_no_launches(trace),
         op_calls=op_calls,
     )
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 import polars as pl
 
-from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.absent_work import say_no_launches
 from inferometer.analyses.counters.join import JoinAccount, join_counters, losses_of_both
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.hardware.traced_names import describe_devices, infer_traced
@@ -238,7 +238,7 @@ def roofline(
         notable=tuple(notes),
         losses=found.losses if counters is None else losses_of_both(found.losses, counters),
         top=top,
-        why_none=found.why_none or ("" if placed.height else say_why_none(trace, "launches")),
+        why_none=found.why_none or ("" if placed.height else say_no_launches(trace)),
         counters=joined.account if joined else None,
     )
 

@@ -17,6 +17,7 @@ from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.result import Result
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.analyses.tables.summary_remarks import find_remarks
+from inferometer.analyses.tables.tests import tests_of
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
@@ -33,7 +34,8 @@ DEVICE_COLUMNS = (
 class Summary(Result):
     """`devices`: one row per device (and rank, where known); `kernels`: the first rows of the kernel table.
 
-    `counts`: rows of every table. `log`: the first lines of text, where the trace is made of printed sums.
+    `tests`: of a benchmark. `counts`: rows of every table. `log`: the first lines of text, where the trace is made of
+    printed sums.
     """
 
     view: ClassVar[str] = "summary"
@@ -44,12 +46,15 @@ class Summary(Result):
     counts: dict[str, int]
     devices: pl.DataFrame
     kernels: KernelTable
+    tests: pl.DataFrame
     log: pl.DataFrame
     notable: tuple[str, ...]
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per device; of printed sums, which have none, one per kernel."""
+        """One row per device; of printed sums, which have none, one per kernel; of a benchmark one per test."""
+        if not self.tests.is_empty():
+            return self.tests
         return self.kernels.frame if self.kernels.basis == "totals" else self.devices
 
     def as_json(self) -> dict[str, Any]:
@@ -66,6 +71,7 @@ class Summary(Result):
             "section": kernels["section"],
             "top_kernels": kernels["rows"],
             "other_sections": kernels["other_sections"],
+            "tests": self.tests.to_dicts(),
             "log": self.log.to_dicts(),
             "remarks": list(self.notable),
             "losses": self.losses.as_dict(),
@@ -92,6 +98,7 @@ def summarize(trace: Trace, *, top: int = 10, raw: bool = False) -> Summary:
         counts=trace.count_rows(),
         devices=devices,
         kernels=kernels,
+        tests=tests_of(trace),
         log=_log(trace) if kernels.basis == "totals" else trace.log.head(0).collect(),
         notable=tuple(find_remarks(trace, devices, kernels)),
         losses=trace.losses,

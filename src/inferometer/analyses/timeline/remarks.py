@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.absent_work import say_no_launches
 from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS
 from inferometer.analyses.timeline.ranks import Ranks
 from inferometer.analyses.timeline.work import at_place, place_name
@@ -44,7 +44,7 @@ def _nothing(trace: Trace) -> str:
         return "No device work in the selection."
     if "totals" in trace.scope and not trace.totals.head(1).collect().is_empty():
         return "No launches: the file holds times already summed by kernel, which have no time line."
-    return say_why_none(trace, "launches")
+    return say_no_launches(trace)
 
 
 def _idle(devices: pl.DataFrame, gaps: pl.DataFrame) -> Iterator[str]:

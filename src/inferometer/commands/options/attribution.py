@@ -91,7 +91,7 @@ class Attributing:
     @property
     def is_all(self) -> bool:
         """Whether no launch is left out."""
-        return self.device is self.stream is self.rank is self.between is None
+        return all(value is None for value in (self.device, self.stream, self.rank, self.between))
 
     @property
     def selection(self) -> "Selection":

@@ -64,6 +64,7 @@ import re
 from typing import TYPE_CHECKING
 
 from inferometer.formats.base import Format
+from inferometer.formats.onnxruntime import is_profile
 
 if TYPE_CHECKING:
     from inferometer.formats.source import Source
@@ -85,8 +86,8 @@ _WORLD_SIZE = re.compile(rb'"world_size"\s*:\s*(\d{1,9})(?!\d)')
 
 
 def _sniff(head: bytes) -> bool:
-    """JSON with a sign of trace events in its first 64 KiB."""
-    return bool(_JSON_START.match(head)) and any(sign in head for sign in _SIGNS)
+    """JSON with a sign of trace events in its first 64 KiB, but ONNX Runtime's."""
+    return not is_profile(head) and bool(_JSON_START.match(head)) and any(sign in head for sign in _SIGNS)
 
 
 def _tell_rank(head: bytes) -> tuple[int | None, int | None]:

@@ -24,6 +24,9 @@ REPORT: Final = ".ncu-rep"
 _NAME, _SMS = "device__attribute_display_name", "device__attribute_multiprocessor_count"
 _COUNTERS, _TOTALS = "kernel_counters", "totals"
 _BATCH = 100_000
+_NOTE: Final = (
+    "What was counted of launches that ran alone: inferometer counters shows it. Their times are never a trace's."
+)
 _FORBIDDEN = "ERR_NVGPUCTRPERM"
 
 
@@ -165,6 +168,7 @@ class _Reader:
             hosts=tuple(self._hosts),
             devices=tuple(self._devices.values()),
             processes=tuple(NamedId(process, name=text) for process, text in self._processes.items()),
+            notes=(_NOTE,),
         )
 
     def _note(self, launch: Launch, device: str | None, mark: Mark) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inferometer.formats.source import Source
     from inferometer.trace.builder import TraceBuilder
 
+_NOTE: Final = "A snapshot of an allocator, without device work: inferometer memory shows what holds the memory."
 _BLOCKS, _EVENTS, _PATHS = "memory_blocks", "memory_events", "call_paths"
 _HINT: Final = "Dump it again: torch.cuda.memory._dump_snapshot('snapshot.pickle')"
 _STATES: Final = {"active_awaiting_free": "active_pending_free"}  # what PyTorch's documentation calls it
@@ -156,6 +157,7 @@ class _Reader:
             self._name,
             tool="PyTorch's allocator",
             devices=tuple(map(Device, self._devices)),
+            notes=(_NOTE,),
         )
 
     def _device(self, number: Any) -> str | None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from inferometer.analyses.compare.causes.counters import Entity
 from inferometer.analyses.compare.comparison import Comparison, compare
+from inferometer.analyses.compare.tests import are_repeated
 from inferometer.analyses.groups.groups import Groups, find_groups
 from inferometer.analyses.steps.table import StepTable
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.analyses.timeline.lanes.find import find_lanes
 from inferometer.analyses.timeline.timeline import Timeline, find_timeline
+from inferometer.errors import InputError
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.first_look import FirstLook, first_look
 from inferometer.trace.facts import without_folders
@@ -161,6 +163,12 @@ class PageData:
         """Of the base with the candidate; None without a second run."""
         if self.candidate is None:
             return None
+        if are_repeated(self.base.trace, self.candidate.trace):
+            raise InputError(
+                f"{self.base.trace.facts.source}: expected a trace, to have a page of two, found times of whole tests "
+                "or steps alone",
+                hint="inferometer compare sets two of these side by side; report makes a page of one.",
+            )
         return compare(self.base.trace, self.candidate.trace, device=self.asked.device)
 
     @cached_property

@@ -37,6 +37,22 @@ class DeviceTimes(Part, kw_only=True):
     kernel_summed_ns: Annotated[int, says("Sum of the durations of kernels, ns.")]
 
 
+class TestTimes(Part):
+    """A test of a benchmark. Statistics are null where the source doesn't have them."""
+
+    test: Annotated[str, says("Its name, with the settings in which tests of the file differ.")]
+    phase: Annotated[str | None, says("`prefill`, `decode` or `mixed`.")]
+    batch: Annotated[int | None, says("Sequences that ran at once.")]
+    prefill_tokens: Annotated[int | None, says("Prompt tokens of a repetition.")]
+    decode_tokens: Annotated[int | None, says("Tokens that a repetition generated.")]
+    context_len: Annotated[int | None, says("Tokens in the KV cache before a repetition.")]
+    repetitions: Annotated[int | None, says("How many there were.")]
+    mean_ns: Annotated[float | None, says("Mean time of a repetition, ns.")]
+    stddev_ns: Annotated[float | None, says("Sample standard deviation of that, ns.")]
+    tokens_per_s: Annotated[float | None, says("Mean of the rates of the repetitions.")]
+    tokens_per_s_stddev: Annotated[float | None, says("Its sample standard deviation.")]
+
+
 class LogLine(Part):
     """One line of an engine's log. A column that is null in all lines is absent."""
 
@@ -63,6 +79,7 @@ class SummaryParts(Part):
     section: Section
     top_kernels: Annotated[list[KernelRow], says("The kernels with the most time, as many as `--top` says.")]
     other_sections: Annotated[list[KernelTable], says("Tables of the source's other sections; never to be added up.")]
+    tests: Annotated[list[TestTimes], says("Of a benchmark's result.")]
     log: Annotated[list[LogLine], says("The first 10,000 lines, where the trace is made of printed sums.")]
     remarks: Remarks
     losses: Losses

@@ -45,7 +45,7 @@ def _facts(first: FirstLook) -> Sequence[tuple[str, str]]:
 def _sections(first: FirstLook) -> Sequence[Section]:
     """The first findings, or that there are none; the device-time budget; phases and classes of steps; kernels."""
     found = [first_findings(first.findings, _FIRST), *filter(None, [budget_of(first)])]
-    if first.steps is None:
+    if first.steps is None or not first.summary.tests.is_empty():
         return [*found, *sections_of(first.summary)]
     phases, *others = sections_of(first.steps)
     if first.summary.kernels.basis != "totals" or first.steps.classes.is_empty():

@@ -27,6 +27,15 @@ _DEVICE_FIELDS = (
     Field("overlap_ns", "Overlap", "ns", spare=3),
 )
 
+TEST_FIELDS = (
+    Field("test", "Test", "name"),
+    Field("repetitions", "Repetitions", "count"),
+    Field("mean_ns", "Mean", "ns"),
+    Field("stddev_ns", "StdDev", "ns"),
+    Field("tokens_per_s", "Tokens/s", "ratio"),
+    Field("tokens_per_s_stddev", "StdDev", "ratio", spare=1),
+)
+
 
 def _facts(summary: Summary) -> Sequence[tuple[str, str]]:
     about, lines = summary.about, [("File", summary.source)]
@@ -47,6 +56,8 @@ def _facts(summary: Summary) -> Sequence[tuple[str, str]]:
 
 
 def _sections(summary: Summary) -> Sequence[Section]:
+    if not summary.tests.is_empty():
+        return [Section("Tests", TEST_FIELDS, summary.tests)]
     if summary.kernels.basis == "totals":
         first, *others = sections_of(summary.kernels)
         return [replace(first, title=first.title.replace("Kernels", "Top kernels")), *others]

@@ -68,9 +68,14 @@ def compared_steps(trace: Trace) -> pl.DataFrame:
 
 
 def activity_of_steps(trace: Trace, contexts: Contexts | None = None) -> Activity:
-    """The run's steps as cycles, those whose wall time is known; only those within `contexts` where given."""
+    """The run's steps as cycles, those whose wall time is known; only those within `contexts` where given.
+
+    Where no wall time is known, a step is as long as its sums.
+    """
     every = compared_steps(trace)
     steps = every if contexts is None else every.filter(pl.col("context_len").is_between(*contexts))
+    if steps.height and steps["dur_ns"].null_count() == steps.height:  # nothing but sums
+        steps = steps.with_columns(pl.col("gpu_busy_ns").alias("dur_ns"))
     placed = steps.select(*_STEP, "cycle", "process", "tokens")
     rows = printed_steps(trace).collect().join(placed, on=_STEP, nulls_equal=True)
     classes = {label: class_of_label(label) for label in rows["kernel"].unique()}
@@ -90,6 +95,8 @@ def _notes(trace: Trace, every: pl.DataFrame, steps: pl.DataFrame) -> list[str]:
     others = trace.steps.select(pl.len()).collect().item() - every.height
     phase = every["phase"][0] or "recorded"
     notes = [f"{every.height:,} {phase} steps as the source printed them; {others:,} of other phases are left out."]
+    if every["dur_ns"].null_count() == every.height:
+        notes.append("Wall times of steps aren't known: a step is as long as the sum of its kernels.")
     if steps.height < every.height:
         low, high = steps.select(low=pl.col("context_len").min(), high=pl.col("context_len").max()).row(0)
         notes.append(f"Of these, {steps.height:,} have a context that the other run has, too: {low} to {high} tokens.")

@@ -8,6 +8,7 @@ from inferometer.reports.serve.work.opened import JobRun, open_run
 from inferometer.reports.serve.work.progress import Progress
 
 if TYPE_CHECKING:
+    from inferometer.analyses.compare.tests import TestComparison
     from inferometer.reports.page.document import Page
 
 
@@ -50,10 +51,13 @@ def pair_page(progress: Progress, base: JobRun, candidate: JobRun, target: str) 
 def verdict(progress: Progress, base: JobRun, candidate: JobRun, target: str) -> dict[str, Any]:
     """Whether a run is slower than its base, in a line."""
     from inferometer.analyses.compare.comparison import compare
+    from inferometer.analyses.compare.tests import are_repeated, compare_tests
     from inferometer.reports.views.comparison_brief import headline
 
     runs = open_run(base, progress), open_run(candidate, progress)
     progress("comparing", None)
+    if are_repeated(*runs):
+        return _written(Path(target), _of_tests(compare_tests(*runs)))
     compared = compare(*runs)
     found = {
         "outcome": compared.outcome,
@@ -62,6 +66,13 @@ def verdict(progress: Progress, base: JobRun, candidate: JobRun, target: str) ->
         "headline": headline(compared),
     }
     return _written(Path(target), found)
+
+
+def _of_tests(found: "TestComparison") -> dict[str, Any]:
+    """The same of tests of a benchmark, each of which has a ratio of its own."""
+    from inferometer.reports.views.compared_tests import headline
+
+    return {"outcome": found.verdict, "verdict": found.verdict, "ratio": None, "headline": headline(found)}
 
 
 def line(progress: Progress, run: JobRun, target: str) -> dict[str, Any]:
