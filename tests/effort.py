@@ -118,6 +118,7 @@ LONG: Final = {
     "*::test_thousands_of_operators_and_contenders_fit_into_8_mb": "write pages of huge tables",
     "*::test_counts_of_draws_fit_the_probabilities*": "draw thousands of tokens",
     "*::test_an_hour_of_forty_counters*": "write an hour of counters",
+    "*::test_a_day_at_10_hz_*": "write a day of counters",
     "*::test_a_hundred_thousand_*": "analyse a hundred thousand of a thing",
     "*::test_a_reader_that_leaves_early_is_no_failure*": "start commands as processes",
     "*::test_standard_output_is_the_*": "start commands as processes",
