@@ -9,7 +9,7 @@ import pytest
 from tests.watch.streams import RECORDED, joined, made, one_after_another, run_watch
 
 from inferometer.record.journal.journal import Journal
-from inferometer.watch.session import follow
+from inferometer.watch.following import Following
 from inferometer.watch.steps import WatchedStep
 
 
@@ -77,11 +77,11 @@ def test_a_process_that_joins_later_makes_no_step_twice(tmp_path: Path) -> None:
     with Journal(tmp_path / "run.ifm", flush_s=0.05) as journal:
         _write(journal, made(40), process=11)
         journal.flush()
-        looks = follow(tmp_path / "run.ifm", every_s=0.0, until=lambda: False)
-        first = next(looks)
+        following = Following(tmp_path / "run.ifm")
+        first = following.look()
         _write(journal, made(40, seed=1), process=12)
         journal.flush()
-        second = next(looks)
+        second = following.look()
     assert {step.owner for step in first} == {"process 11"}
     assert (len(first), {step.owner for step in second}, len(second)) == (40, {"process 12"}, 40)
 
