@@ -94,6 +94,12 @@ class RollingStore:
         """Of all rows."""
         return self._clock
 
+    @property
+    def losses(self) -> Losses:
+        """What was lost so far."""
+        with self._telling:
+            return copy.deepcopy(self._losses)
+
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
         """As `Sink.add`, from any thread. What comes after `close` is dropped."""
         if rows <= 0 or self._is_closed:
