@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from inferometer.errors import clean
+from inferometer.reports.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from inferometer.reports.watching.incident import Incidents
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from inferometer.watch.session import Event, Session
     from inferometer.watch.watcher import Judged
 
+EVENT_SCHEMA = Schema("watch_event", 1)
 _PAST_S = 30.0  # what was noticed so long before the watch began is no news
 
 
@@ -102,7 +104,7 @@ class Watching:
         if self._is_past(event):
             return
         if self._webhook:
-            self._webhook.send(document(event, self._source, self.base_ns))
+            self._webhook.send(EVENT_SCHEMA.document(document(event, self._source, self.base_ns)))
         self._follow_up(event)
 
     def tick(self, trouble: str | None, rates: "Rates | None" = None) -> None:

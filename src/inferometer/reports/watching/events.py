@@ -5,12 +5,10 @@ import socket
 from typing import Any
 
 from inferometer.privacy.secrets import blank_secrets
-from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.watched import sentence_of
 from inferometer.units import format_duration
 from inferometer.watch.session import Event
 
-SCHEMA = Schema("watch_event", 1)
 _LONGEST = 2000
 _NS = 10**9
 
@@ -25,26 +23,25 @@ def sentence(event: Event) -> str:
 
 
 def document(event: Event, source: str, base_ns: int | None) -> dict[str, Any]:
-    """What a webhook gets: JSON data, without what looks like a secret.
+    """The data of what a webhook gets, without what looks like a secret.
 
     Args:
         event: What happened.
         source: What is watched.
         base_ns: Added to the times of steps it gives ns since 1970; None: not known.
     """
-    return SCHEMA.document(
-        {
-            "event": event.what.value,
-            "text": blank_secrets(sentence(event))[:_LONGEST],
-            "source": blank_secrets(source)[:_LONGEST],
-            "host": socket.gethostname(),
-            "number": event.number + 1,
-            "since": date_of(event.slowdown.alarm.since_ns, base_ns),
-            "noticed": date_of(event.slowdown.alarm.at_ns, base_ns),
-            "recovered": date_of(event.slowdown.recovered.since_ns, base_ns) if event.slowdown.recovered else None,
-            "slowdown": event.slowdown.as_json(),
-        }
-    )
+    one = event.slowdown
+    return {
+        "event": event.what.value,
+        "text": blank_secrets(sentence(event))[:_LONGEST],
+        "source": blank_secrets(source)[:_LONGEST],
+        "host": socket.gethostname(),
+        "number": event.number + 1,
+        "since": date_of(one.alarm.since_ns, base_ns),
+        "noticed": date_of(one.alarm.at_ns, base_ns),
+        "recovered": date_of(one.recovered.since_ns, base_ns) if one.recovered else None,
+        "slowdown": one.as_json(),
+    }
 
 
 def date_of(at_ns: int, base_ns: int | None) -> str | None:
