@@ -59,16 +59,28 @@ def test_a_cause_is_kept(tmp_path: Path) -> None:
     assert account.slowdowns[0].why == why
 
 
-def test_it_is_written_once_a_minute(tmp_path: Path) -> None:
+def test_it_is_written_each_ten_seconds_or_less_often_where_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now_s = [0.0]
+    monkeypatch.setattr("inferometer.watch.kept.time.thread_time", lambda: 0.0)
     keeper = Keeper(tmp_path / "k", _URL, monotonic_s=lambda: now_s[0])
     session, writes = Session(Watcher()), []
     for step in made(30):
         session.watch([step])
         keeper.keep(session.watcher, session.account)
         writes.append((tmp_path / "k").read_bytes())
-        now_s[0] += 10
-    assert len({*writes}) == 5
+        now_s[0] += 2
+    assert len({*writes}) == 6
+    ticks = iter(range(1000))
+    monkeypatch.setattr("inferometer.watch.kept.time.thread_time", lambda: next(ticks) / 10)
+    writes.clear()
+    for _ in range(60):
+        session.watch([step])
+        keeper.keep(session.watcher, session.account)
+        writes.append((tmp_path / "k").read_bytes())
+        now_s[0] += 2
+    assert len({*writes}) == 3
 
 
 @pytest.mark.parametrize("part", range(0, 100, 7))

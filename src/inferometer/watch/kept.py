@@ -1,7 +1,8 @@
 """What a watch has learned, in a file next to its store, so that one that is killed and started again goes on.
 
-`NAME.ifm.learned` is one JSON document, replaced as a whole once a minute, after each event and at the end: the normal
-steps, the evidence, the slowdowns so far. Alarms that were raised before aren't raised again.
+`NAME.ifm.learned` is one JSON document: the normal steps, the evidence, the slowdowns so far. It is replaced as a whole
+each ten seconds (less often where it is large), at an alarm and at the end. Alarms that were raised before aren't
+raised again.
 """
 
 import math
@@ -18,7 +19,10 @@ from inferometer.watch.watched import Account, KeptAccount
 from inferometer.watch.watcher import KeptLane, Watcher
 
 SUFFIX = ".learned"
-EVERY_S = 60.0
+EVERY_S = 10.0
+"""Between two writes, at least: what a kill may lose."""
+
+_OF_THE_TIME = 500  # a write is followed by so many times the processor time that it took
 MARK = "inferometer-watch"
 _VERSION = 1
 _MOST_BYTES = 512 << 20
@@ -72,18 +76,19 @@ class Keeper:
         return Account.of(kept.account)
 
     def keep(self, watcher: Watcher, account: Account, *, now: bool = False) -> None:
-        """Write it where a minute has passed, or `now`.
+        """Write it where it is due, or `now`.
 
         Raises:
             InputError: It can't be written.
         """
         if not now and self._monotonic_s() < self._due_s:
             return
-        self._due_s = self._monotonic_s() + EVERY_S
+        began_s = time.thread_time()
         kept = Kept(MARK, _VERSION, self._source, watcher.kept(), account.kept())
         data = msgspec.json.encode(kept)
         with NewFile(self.path, force=True, kind=_KIND) as place:
             place.write_bytes(data)
+        self._due_s = self._monotonic_s() + max(EVERY_S, _OF_THE_TIME * (time.thread_time() - began_s))
 
 
 _ANEW = "Remove it to learn anew, or give another name with -o."

@@ -162,11 +162,12 @@ class Account:
         return at
 
     def window(self, number: int) -> Window:
-        """The slow time of a slowdown until now, and the normal time before it."""
+        """The slow time of a slowdown until now, or since it became worse, and the normal time before it."""
         one = self.slowdowns[number]
         before = [each for each in self.slowdowns[:number] if each.alarm.owner == one.alarm.owner]
         begin_ns = before[-1].end_ns(self.last_ns) if before else self.first_ns or 0
-        return Window(begin_ns, one.alarm.first_ns, one.alarm.last_ns, one.end_ns(self.last_ns))
+        last_ns = one.worse[-1].last_ns if one.worse else one.alarm.last_ns
+        return Window(begin_ns, one.alarm.first_ns, last_ns, one.end_ns(self.last_ns))
 
     def explain(self, number: int, why: Why | None) -> bool:
         """Set the cause of a slowdown; whether it says something else than before.

@@ -10,6 +10,7 @@ from inferometer.watch.cause import Why
 
 __all__ = ["NEEDED", "find_why", "windows_of"]
 
+_NOT_SHOWN = "Compared as two runs, the slow time is not slower."
 LONGEST_NS = 10 * 60 * 10**9
 """Of the normal time before the onset, that is compared: what was long ago may have had other reasons to differ."""
 
@@ -28,6 +29,8 @@ def find_why(trace: Trace, begin_ns: int, first_ns: int, last_ns: int, end_ns: i
         found = compare(*windows_of(trace, begin_ns, first_ns, last_ns, end_ns), is_slower=True)
     except InputError:
         return None
+    if found.outcome in ("faster", "no difference"):
+        return Why("cause not measured", "can't tell", f"{_NOT_SHOWN} {found.judged.why}", None, None)
     claimed = found.judged.claimed if found.verdict == "cause named" else None
     device = claimed.device if claimed else None
     return Why(found.verdict, found.outcome, found.judged.why, claimed.metric if claimed else None, device)
