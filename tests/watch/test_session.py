@@ -3,12 +3,15 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.watch.streams import RECORDED, joined, made, one_after_another
 
 from inferometer.errors import InputError
 from inferometer.formats.opening import open_trace
+from inferometer.record.journal.journal import Journal
 from inferometer.reports.watching.events import date_of, document, sentence
 from inferometer.reports.watching.incident import Incidents, page_in
 from inferometer.trace.losses import Losses
@@ -110,3 +113,24 @@ def test_the_page_has_both_windows_and_the_cause(contended: Path, tmp_path: Path
     assert said[1].startswith(("No page about slowdown 2: ", "Written: "))
     with pytest.raises(InputError, match="expected a folder"):
         Incidents(contended / "facts.json", lambda: contended, print)
+
+
+@pytest.mark.parametrize(("others", "verdict"), [(90.0, "cause named"), (5.0, "cause not measured")])
+def test_of_an_engine_counters_alone_name_the_cause(tmp_path: Path, others: float, verdict: str) -> None:
+    random = np.random.default_rng(0)
+    with Journal(tmp_path / "run.ifm") as journal:
+        for second in range(300):
+            is_slow = second >= 240
+            took = round(1e7 * (2 if is_slow else 1) * random.normal(1, 0.01))
+            journal.add("steps", 1, {"start_ns": second * 10**9, "dur_ns": took, "source": "recorded"})
+            used = (others if is_slow else 5.0) + random.normal(0, 1)
+            values: dict[str, Any] = {"metric": "others_cpu_usage", "unit": "%", "host": "h", "value": used}
+            journal.add("counters", 1, {**values, "time_ns": second * 10**9 + 5})
+    trace = open_trace(tmp_path / "run.ifm")
+    session = Session(Watcher())
+    session.watch(steps_of(trace))
+    session.explain(trace)
+    (slow,) = session.account.slowdowns
+    assert slow.why is not None
+    assert (slow.why.verdict, slow.why.metric is not None) == (verdict, verdict == "cause named")
+    assert "so nothing says what of a step takes longer." in slow.why.sentence
