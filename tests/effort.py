@@ -119,6 +119,8 @@ LONG: Final = {
     "*::test_counts_of_draws_fit_the_probabilities*": "draw thousands of tokens",
     "*::test_an_hour_of_forty_counters*": "write an hour of counters",
     "*::test_a_day_at_10_hz_*": "write a day of counters",
+    "tests/watch/test_cost.py::*": "watch an engine for a quarter of a minute",
+    "tests/watch/test_pairs.py::*": "play recorded runs through",
     "*::test_a_hundred_thousand_*": "analyse a hundred thousand of a thing",
     "*::test_a_reader_that_leaves_early_is_no_failure*": "start commands as processes",
     "*::test_standard_output_is_the_*": "start commands as processes",

@@ -1,6 +1,8 @@
 """A store that stays below a size, and goes on where it was left."""
 
 import json
+import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +127,8 @@ def test_a_store_that_was_left_goes_on_with_later_times(tmp_path: Path) -> None:
     for _ in _simulate(first, 20):
         pass
     first._stop.set()  # as if it had been killed here: no close
+    assert first._lock is not None
+    os.close(first._lock)
     assert read_store(path).losses.total("recording_ended_early") == 1
     with RollingStore(path, flush_s=99) as second:
         assert second.goes_on
@@ -162,6 +166,14 @@ def test_what_no_watch_made_is_not_touched(tmp_path: Path) -> None:
     for name in ("folder", "file", "nowhere"):
         with pytest.raises(InputError, match="is no store"):
             RollingStore(tmp_path / f"{name}.ifm")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
+def test_one_watch_writes_a_store_at_a_time(tmp_path: Path) -> None:
+    with RollingStore(tmp_path / "run.ifm"), pytest.raises(InputError, match="another watch is writing it"):
+        RollingStore(tmp_path / "run.ifm")
+    with RollingStore(tmp_path / "run.ifm") as again:
+        assert again.goes_on
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"mark": "inferometer-trace", "schema": [1, 10]}'])

@@ -10,6 +10,7 @@ if the machine's date was set back.
 
 import copy
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -73,7 +74,9 @@ class RollingStore:
         self._telling, self._writing = threading.Lock(), threading.Lock()
         self._thinning = Thinning(most_bytes, growing)
         self.goes_on = os.path.lexists(path)
+        self._lock: int | None = None
         if self.goes_on:
+            self._lock = _locked(path)
             self._facts, self._losses, tables, self._clock = _reopened(path)
         else:
             self._clock = Clock.start()
@@ -84,6 +87,7 @@ class RollingStore:
             with StoreFolder(path) as folder:
                 write_manifest(folder, self._facts, self._losses, {})
         self._parts = Parts(path.absolute(), tables, part_bytes=_PART_BYTES)
+        self._lock = self._lock or _locked(path)
         self._is_changed = self._is_closed = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="inferometer-rolling-store", daemon=True)
@@ -135,6 +139,8 @@ class RollingStore:
                 return
             self._is_closed = self._is_changed = True
             self._write(finished=True)
+            if self._lock is not None:
+                os.close(self._lock)
         if self._thread is not threading.current_thread():
             self._thread.join(1)
 
@@ -186,6 +192,28 @@ class RollingStore:
         say, self._on_trouble = self._on_trouble, None
         if say:
             say(f"{self.path}: {text}")
+
+
+def _locked(path: Path) -> int | None:
+    """Holds a store as long as this process has it open; None where that can't be.
+
+    Raises:
+        InputError: Another process has it.
+    """
+    if sys.platform == "win32" or path.is_symlink() or not path.is_dir():
+        return None
+    import fcntl
+
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(folder)
+        raise InputError(f"{path}: another watch is writing it", hint="End that one, or give another name.") from None
+    except OSError:  # a file system without locks
+        os.close(folder)
+        return None
+    return folder
 
 
 def _reopened(path: Path) -> tuple[Facts, Losses, dict[str, list[JournalPart]], Clock]:

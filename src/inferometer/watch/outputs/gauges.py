@@ -4,8 +4,9 @@ Source of the format: Prometheus, "Exposition formats", text-based, version 0.0.
 owners and phases, 16 slowdowns that last; what is left out is counted.
 """
 
-import resource
+import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from inferometer.watch.recent import Recent
@@ -91,7 +92,6 @@ class Gauges:
 
     def _samples(self) -> Iterator[tuple[str, list[Sample]]]:
         now = [({"of": each.owner, "phase": each.phase}, each) for each in self._recent.now()]
-        used = resource.getrusage(resource.RUSAGE_SELF)
         yield "up", [({}, float(self.is_up))]
         yield "state", [({"state": state.value}, float(state is self._state)) for state in State]
         yield "steps_total", [(labels, each.steps) for labels, each in now]
@@ -107,11 +107,19 @@ class Gauges:
         yield "slow_ratio", [(labels, one.ratio) for labels, one in slow]
         yield "cause_info", [(labels | _cause_of(one), 1) for labels, one in slow]
         yield "left_out_steps_total", [({}, self._recent.left_out)]
-        yield "cpu_seconds_total", [({}, used.ru_utime + used.ru_stime)]
-        yield "peak_resident_bytes", [({}, used.ru_maxrss * 1024)]
+        yield "cpu_seconds_total", [({}, time.process_time())]
+        yield "peak_resident_bytes", [({}, _peak_bytes())]
 
     def _since_1970(self, at_ns: int | None) -> float | None:
         return None if at_ns is None or self.base_ns is None else (at_ns + self.base_ns) / _S
+
+
+def _peak_bytes() -> float | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _seconds(ns: float | None) -> float | None:
