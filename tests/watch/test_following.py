@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.watch.serving import hook
 from tests.watch.streams import made, one_after_another, run_watch
 
 from inferometer.errors import InputError
@@ -141,3 +142,22 @@ def test_a_recording_that_is_damaged_meanwhile_is_an_error(tmp_path: Path) -> No
     (tmp_path / "run.ifm" / "facts.json").write_text("{")
     with pytest.raises(InputError):
         following.look()
+
+
+@pytest.mark.parametrize(("ago_s", "posted"), [(3600, []), (5, ["alarm"])])
+def test_what_was_noticed_long_ago_is_printed_and_not_posted(tmp_path: Path, ago_s: int, posted: list[str]) -> None:
+    steps = [*one_after_another(made(400), made(60, ms=20, seed=1))]
+    now = Clock.start()
+    journal = Journal(tmp_path / "run.ifm", clock=Clock(now.origin_ns, now.base_ns - ago_s * 10**9), flush_s=99)
+
+    def about(facts: Facts) -> Facts:
+        return msgspec.structs.replace(facts, processes=(NamedId(_dead_process()),))
+
+    journal.tell(about)
+    _write(journal, steps)
+    journal._abandon()
+    with hook() as (url, got):
+        code, _, err = run_watch(tmp_path / "run.ifm", "--webhook", url, "--no-why", "--no-live")
+    assert code == 0
+    assert "Slow since" in err
+    assert [document["event"] for _, _, document in got] == posted
