@@ -44,14 +44,16 @@ try:
 except SystemExit as ended:
     code = ended.code
 (first, before), (last, after) = marks
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+status = open("/proc/self/status").read()  # ru_maxrss would be that of the process which started this one
+peak = int(status.partition("VmHWM:")[2].split()[0]) * 1024
 cost = {"per_tick_s": (after - before) / (last - first), "bytes": peak, "code": code}
 print("COST", json.dumps(cost), file=sys.stderr)
 """.replace("TICKS", str(_TICKS))
 
 
 def test_it_takes_less_than_a_hundredth_of_a_core_and_150_mb(tmp_path: Path) -> None:
-    pytest.importorskip("resource")
+    if not Path("/proc/self/status").exists():
+        pytest.skip("memory is read from Linux's /proc")
     root = Path(__file__).resolve().parents[2]
     words = [sys.executable, "-c", _SCRIPT, str(tmp_path / "run.ifm")]
     ran = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=120, check=False)

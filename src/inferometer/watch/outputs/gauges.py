@@ -4,10 +4,10 @@ Source of the format: Prometheus, "Exposition formats", text-based, version 0.0.
 owners and phases, 16 slowdowns that last; what is left out is counted.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from inferometer.watch.recent import Recent
 from inferometer.watch.session import Event, What
@@ -37,7 +37,7 @@ _HELP = {
     "cause_info": ("gauge", "1 for what was found of each slowdown that lasts; cause is empty where none is named."),
     "left_out_steps_total": ("counter", "Steps of owners beyond the first 64 series, of which nothing else is shown."),
     "cpu_seconds_total": ("counter", "Processor time of the watcher."),
-    "peak_resident_bytes": ("gauge", "Memory of the watcher, at most so far."),
+    "peak_resident_bytes": ("gauge", "Memory of the watcher, at most so far; on Linux."),
 }
 
 
@@ -115,11 +115,12 @@ class Gauges:
 
 
 def _peak_bytes() -> float | None:
+    """From Linux's /proc: what `getrusage` says may be that of the process which started this one."""
     try:
-        import resource
-    except ImportError:  # Windows
+        status = Path("/proc/self/status").read_text("ascii", "replace")
+    except OSError:
         return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return next((float(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), None)
 
 
 def _seconds(ns: float | None) -> float | None:
