@@ -9,7 +9,7 @@ import pytest
 from tests.watch.streams import RECORDED, joined, made, one_after_another, run_watch
 
 from inferometer.record.journal.journal import Journal
-from inferometer.watch.session import follow
+from inferometer.watch.following import Following
 from inferometer.watch.steps import WatchedStep
 
 
@@ -77,11 +77,11 @@ def test_a_process_that_joins_later_makes_no_step_twice(tmp_path: Path) -> None:
     with Journal(tmp_path / "run.ifm", flush_s=0.05) as journal:
         _write(journal, made(40), process=11)
         journal.flush()
-        looks = follow(tmp_path / "run.ifm", every_s=0.0, until=lambda: False)
-        first = next(looks)
+        following = Following(tmp_path / "run.ifm")
+        first = following.look()
         _write(journal, made(40, seed=1), process=12)
         journal.flush()
-        second = next(looks)
+        second = following.look()
     assert {step.owner for step in first} == {"process 11"}
     assert (len(first), {step.owner for step in second}, len(second)) == (40, {"process 12"}, 40)
 
@@ -97,6 +97,14 @@ def _write(journal: Journal, steps: list[WatchedStep], *, process: int | None = 
         ((RECORDED / "none" / "normal.ifm", "--for", "10m"), 2, "--for goes with an engine"),
         ((RECORDED / "none" / "normal.ifm", "-o", "x.ifm"), 2, "-o goes with an engine"),
         ((RECORDED / "none" / "normal.ifm", "--min-slowdown", "-1"), 2, "--min-slowdown"),
+        ((RECORDED / "none" / "normal.ifm", "--listen", "127.0.0.1:0"), 2, "--listen goes with an engine"),
+        ((RECORDED / "none" / "normal.ifm", "--webhook", "http://h/x"), 2, "--webhook goes with an engine"),
+        ((RECORDED / "none" / "normal.ifm", "--profile-on-alarm"), 2, "--profile-on-alarm goes with an engine"),
+        (("http://127.0.0.1:9", "--profile-on-alarm"), 2, "needs -o"),
+        (("http://127.0.0.1:9", "--hz", "0"), 2, "--hz"),
+        (("http://127.0.0.1:9", "--for", "1", "--webhook", "h"), 3, "the webhook: expected http:// or https://"),
+        (("http://127.0.0.1:9", "--for", "1", "--listen", "h"), 3, "--listen: expected HOST:PORT"),
+        (("http://127.0.0.1:9", "--for", "1", "--report", __file__), 3, "expected a folder for pages"),
         (("http://127.0.0.1:9", "--for", "soon"), 2, "expected a duration"),
         (("http://127.0.0.1:9", "--for", "-5"), 2, "above 0"),
         (("http://u:p@127.0.0.1:9", "--for", "1"), 3, "holds a name or password"),
@@ -115,3 +123,15 @@ def test_a_source_without_steps(tmp_path: Path) -> None:
     code, _, err = run_watch(path)
     assert code == 3
     assert "steps" in err
+
+
+def test_an_address_in_the_environment_is_for_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFEROMETER_WEBHOOK", "no address at all")
+    assert run_watch(RECORDED / "none" / "normal.ifm")[0] == 0
+
+
+def test_a_recording_that_is_over_has_its_pages_too(contended: Path, tmp_path: Path) -> None:
+    code, _, err = run_watch(contended, "--report", tmp_path / "pages")
+    page = tmp_path / "pages" / "slowdown-1.html"
+    assert (code, err) == (0, f"Written: {page}\n")
+    assert "others_cpu_usage" in page.read_text("utf-8")

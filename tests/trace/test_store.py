@@ -612,12 +612,12 @@ def test_rows_of_a_recording_outlive_its_files(
 def test_files_that_a_recording_merged_meanwhile_are_read_from_its_newer_facts(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = store_module._read_manifest(store)
+    now = store_module.read_manifest(store)
     launches = msgspec.structs.replace(now.tables["launches"], files=["launches-00007.parquet"])
     before = msgspec.structs.replace(now, tables=now.tables | {"launches": launches})
     for facts in ([before, now], [before, before]):
         found = iter(facts)
-        monkeypatch.setattr(store_module, "_read_manifest", lambda path, found=found: next(found))
+        monkeypatch.setattr(store_module, "read_manifest", lambda path, found=found: next(found))
         if facts[-1] is now:
             assert len(rows(read_store(store), "launches")) == 5
         else:

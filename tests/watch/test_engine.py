@@ -2,6 +2,7 @@
 
 import json
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.watch.serving import hook
 from tests.watch.streams import run_watch
 
 from inferometer.commands import watch
+from inferometer.record.journal.rolling import RollingStore
 from inferometer.record.server.metrics import EngineMetrics
-from inferometer.watch.engine import Intervals, Recent
+from inferometer.trace.store import read_store
+from inferometer.watch.engine import Readings
+from inferometer.watch.intervals import Intervals
 
 
 def _reading(tokens: float, seconds: float, running: float = 4.0, prompt: float = 0.0) -> dict[str, float]:
@@ -63,15 +68,16 @@ def test_an_interval_that_says_nothing_is_none(at_ns: int, second: dict[str, flo
     assert intervals.add(at_ns, second) is None
 
 
-def test_rows_are_kept_handed_on_and_read() -> None:
+def test_rows_are_handed_on_and_those_of_the_engine_read(tmp_path: Path) -> None:
     readings: list[tuple[int, dict[str, float]]] = []
-    recent = Recent(lambda at_ns, values: readings.append((at_ns, dict(values))))
     both: dict[str, Any] = {"metric": ["engine.requests_running", "engine.kv_cache_usage"], "value": [1.0, 2.0]}
-    recent.add("counters", 2, {**both, "time_ns": 5, "unit": ["requests", "%"], "host": "h"})
-    recent.add("counters", 1, {"metric": "gpu_temperature", "time_ns": 6, "value": 7.0, "unit": "C"})
+    with RollingStore(tmp_path / "run.ifm") as store:
+        sink = Readings(store, lambda at_ns, values: readings.append((at_ns, dict(values))))
+        sink.add("counters", 2, {**both, "time_ns": 5, "unit": ["requests", "%"], "host": "h"})
+        sink.add("counters", 1, {"metric": "gpu_temperature", "time_ns": 6, "value": 7.0, "unit": "C"})
+        sink.lose("counter_unavailable", 2, example="NVML")
     assert readings == [(5, {"engine.requests_running": 1.0, "engine.kv_cache_usage": 2.0})]
-    recent.lose("counter_unavailable", 2, example="NVML")
-    trace = recent.trace("x")
+    trace = read_store(tmp_path / "run.ifm")
     assert trace.counters.collect().height == 3
     assert trace.losses.total("counter_unavailable") == 2
 
@@ -153,6 +159,65 @@ def test_an_engine_that_becomes_slow(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again = json.loads(out)
     assert again["steps"] >= found["steps"]  # of readings while the watch came to its end, too
     assert again["slowdowns"][0]["step"] == 79
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_webhook_and_prometheus_have_the_alarm_and_a_restart_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = _Engine(slow_from=80)
+    kept = tmp_path / "kept.ifm"
+    scraped: list[str] = []
+
+    def is_over() -> bool:
+        if engine.readings > 150 and not scraped:
+            scraped.append(_scraped(said))
+        return engine.readings > 160
+
+    said: list[str] = []
+    monkeypatch.setattr("click.echo", lambda text="", **_: said.append(str(text)))
+    _until(monkeypatch, is_over)
+    with _serving(engine) as url, hook() as (address, got):
+        words = url, "-o", str(kept), "--no-why", "--no-live", "--webhook", f"{address}/SECRET", "--listen", "0"
+        run_watch(*words)
+        _until(monkeypatch, lambda: engine.readings > 260)
+        code, out, _ = run_watch(*words, "--json", "--fail-on", "alarm")
+    assert [document["event"] for _, _, document in got] == ["alarm"]
+    assert got[0][2]["slowdown"]["step"] == 79
+    assert not any("SECRET" in line for line in said)
+    assert 'inferometer_watch_state{state="slow"} 1.0' in scraped[0]
+    found = json.loads(out)
+    assert (code, found["state"], found["steps"] > 200, len(found["slowdowns"])) == (1, "slow", True, 1)
+    assert any(line.startswith("Goes on with what was learned of ") for line in said)
+    assert json.loads(run_watch(str(kept), "--json", "--no-why")[1])["slowdowns"][0]["step"] == 79
+
+
+def _scraped(said: list[str]) -> str:
+    (address,) = [line.rpartition(" ")[2] for line in said if line.startswith("Prometheus can scrape ")]
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address, timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_was_learned_of_another_engine_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = _Engine()
+    (tmp_path / "kept.ifm.learned").write_text("{")
+    _until(monkeypatch, lambda: engine.readings > 60)
+    with _serving(engine) as url:
+        code, _, err = run_watch(url, "-o", tmp_path / "kept.ifm", "--no-live")
+    assert code == 0
+    assert "Learned anew: " in err
+    assert "kept.ifm.learned: can't be replaced" in err or "it is not replaced" in err
+    assert (tmp_path / "kept.ifm.learned").read_text() == "{"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_store_that_no_watch_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    code, _, err = run_watch("http://127.0.0.1:9", "-o", tmp_path / "mine", "--for", "1")
+    assert code == 3
+    assert "it is not replaced" in err
 
 
 @pytest.mark.usefixtures("quick")

@@ -126,7 +126,7 @@ def test_a_recorded_fault_is_noticed_within_thirty_steps_with_its_cause(fault: s
         judged, change = watcher.add(step)
         account.add(judged, change)
         noticed += [number] if change and change.kind is Kind.ALARM else []
-    account.explain(lambda begin, onset, end: find_why(trace, begin, onset, end))
+    account.explain(0, find_why(trace, *account.window(0)))
     (found,) = account.slowdowns
     assert 0 <= noticed[0] - first < 30
     assert found.recovered is not None
@@ -154,9 +154,7 @@ def test_of_two_ranks_each_is_compared_with_its_own_normal_time() -> None:
     watcher, account = Watcher(), Account()
     for step in sorted((step for rank in ranks for step in rank), key=lambda step: step.start_ns):
         account.add(*watcher.add(step))
-    begins = []
-    account.explain(lambda begin_ns, onset, end_ns: begins.append(begin_ns))
-    assert begins == [0, 0]
+    assert [account.window(number).begin_ns for number in (0, 1)] == [0, 0]
 
 
 def test_a_recording_without_a_fault_has_no_alarm() -> None:

@@ -1,21 +1,19 @@
 """`inferometer watch`: since when an engine's steps are slow, how much, and why."""
 
+import os
 import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import Number
+from inferometer.commands.options.watching import Outputs
 
-if TYPE_CHECKING:
-    from inferometer.watch.session import Session
-    from inferometer.watch.watched import Slowdown, Watched
-    from inferometer.watch.watcher import Change
-
+WEBHOOK = "INFEROMETER_WEBHOOK"
 _PERCENT = 100
 
 
@@ -38,125 +36,110 @@ def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> i
     "watch",
     group="Record",
     help="Watch an engine's steps: since when they are slow, how much, and why.\n\n"
-    "FILE is a recording, or http://HOST:PORT of a vLLM or SGLang. A recording that is over is played through, one "
-    "that `inferometer record` is still writing is followed until it ends. Of an engine, metrics and this machine's "
-    "counters are sampled; the time per output token is judged, a second at a time.\n\n"
+    "FILE is a recording, or http://HOST:PORT of a vLLM, SGLang or TGI. A recording that is over is played through. "
+    "One that is still being written (run.ifm, or the folder run.ifm.parts of `inferometer record`) is followed until "
+    "it ends. Of an engine, metrics and this machine's counters are sampled; the time per output token is judged, a "
+    "second at a time.\n\n"
     "What a step should take is learned from the first ones, for its phase, tokens, requests and context. An alarm is "
     "raised when chance is ruled out, and dated back to the first slow step; then the slow time is compared with the "
     "normal time before it.\n\n"
-    "With --fail-on alarm the exit code is 1 where an alarm was raised.",
+    "With -o, a watch that was ended goes on when it is started again. With --fail-on alarm the exit code is 1 where "
+    "an alarm was raised.",
     example="inferometer watch run.ifm --fail-on alarm",
 )
 @source_argument
-@click.option("-o", "--output", metavar="NAME.ifm", help="Of an engine: keep what is sampled in this store.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="NAME.ifm",
+    help="Of an engine: keep what is sampled in this store, below 200 MB, and what is learned next to it.",
+)
 @click.option("--for", "length", metavar="TIME", callback=_duration, help="Watch so long, such as 10m.")
-@click.option("--min-slowdown", type=Number(0, 1000), default=5.0, show_default=True, metavar="PCT",
-              help="Don't look for less.")  # fmt: skip
-@click.option("--false-alarm-every", "false_alarm", metavar="TIME", callback=_duration, default="168h",
-              show_default=True, help="Accept one false alarm in so much time.")  # fmt: skip
+@click.option(
+    "--min-slowdown", type=Number(0, 1000), default=5.0, show_default=True, metavar="PCT", help="Don't look for less."
+)
+@click.option(
+    "--false-alarm-every",
+    "false_alarm",
+    metavar="TIME",
+    callback=_duration,
+    default="168h",
+    show_default=True,
+    help="Accept one false alarm in so much time.",
+)
 @click.option("--why/--no-why", default=True, show_default=True, help="Compare slow times with the normal ones.")
 @click.option("--fail-on", type=click.Choice(["alarm"]), help="Exit 1 where an alarm was raised.")
+@click.option(
+    "--hz",
+    type=click.FloatRange(0.1, 100),
+    default=1,
+    show_default=True,
+    help="Of an engine: samples of this machine's counters a second.",
+)
+@click.option(
+    "--webhook",
+    metavar="URL",
+    envvar=WEBHOOK,
+    help=f"Post each event to URL as JSON. {WEBHOOK} keeps a secret URL out of the list of processes.",
+)
+@click.option("--listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus, such as on 127.0.0.1:9464.")
+@click.option(
+    "--report",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write a page about each slowdown into FOLDER: the normal time and the slow time compared.",
+)
+@click.option(
+    "--profile-on-alarm",
+    "profile",
+    is_flag=True,
+    help="Profile the engine for 3 s at an alarm, once an hour at most. Needs -o.",
+)
+@click.option("--live/--no-live", default=None, help="Draw what goes on.  [default: on a terminal]")
 @output_options(*FORMATS)
-def run(
-    source: TraceArgument,
-    output: str | None,
-    length: int | None,
-    min_slowdown: float,
-    false_alarm: int,
-    why: bool,
-    fail_on: str | None,
-    out: Output,
-) -> int:
-    from inferometer.watch.session import Session, is_growing
+def run(source: TraceArgument, length: int | None, out: Output, **given: Any) -> int:
+    asks = source.path.startswith(("http://", "https://"))
+    if asks:
+        _use_one_core()
+    from inferometer.commands.options.watched_sources import Asked, ask, follow, replay
+    from inferometer.watch.growing import is_growing
     from inferometer.watch.watcher import Watcher
 
-    asks = source.path.startswith(("http://", "https://"))
     follows = not asks and is_growing(Path(source.path))
+    _refuse(given, length, asks=asks, follows=follows)
+    store = None if given["output"] is None else Path(given["output"])
+    outputs = Outputs(given["webhook"], given["listen"], given["report"], given["live"])
+    watcher = Watcher(least=given["min_slowdown"] / _PERCENT, false_alarm_ns=given["false_alarm"])
+    asked = Asked(watcher, outputs, _until(length), store, given["hz"], given["why"], given["profile"])
+    found = ask(source.path, asked) if asks else follow(source.path, asked) if follows else replay(source, asked)
+    out.show(found)
+    return 1 if given["fail_on"] and found.slowdowns else 0
+
+
+def _use_one_core() -> None:
+    """A watch runs beside an engine for weeks: libraries must not start a thread per core, nor spin on them."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ.setdefault(name, "1")  # before they are imported
+
+
+def _refuse(given: dict[str, Any], length: int | None, *, asks: bool, follows: bool) -> None:
+    """What makes no sense for this source."""
     if length is not None and not follows and not asks:
         raise click.UsageError("--for goes with an engine, or a recording that is still being written.")
-    if output is not None and not asks:
+    if given["output"] is not None and not asks:
         raise click.UsageError("-o goes with an engine: a recording is there already.")
-    watcher = Watcher(least=min_slowdown / _PERCENT, false_alarm_ns=false_alarm)
-    session = Session(watcher, _say if asks or follows else None)
-    until = _until(length)
-    if asks:
-        found = _ask(session, source.path, output, until, why=why)
-    else:
-        found = _follow(session, source, until, why=why) if follows else _replay(session, source, why=why)
-    out.show(found)
-    return 1 if fail_on and found.slowdowns else 0
+    if given["profile"] and (not asks or given["output"] is None):
+        raise click.UsageError("--profile-on-alarm goes with an engine, and needs -o.")
+    for name in ("webhook", "listen"):
+        if given[name] is not None and not asks and not follows and _is_typed(name):
+            raise click.UsageError(f"--{name} goes with an engine, or a recording that is still being written.")
 
 
-def _replay(session: "Session", source: TraceArgument, *, why: bool) -> "Watched":
-    from inferometer.trace.tables import TABLES
-    from inferometer.watch.recorded import NEEDED, steps_of
-    from inferometer.watch.why import NEEDED as WHY_NEEDED
-
-    tables = {*NEEDED, *WHY_NEEDED} if why else {*NEEDED}
-    trace = source.open({table: tuple(TABLES[table].schema) for table in tables})
-    session.watch(steps_of(trace))
-    if why:
-        session.explain(trace)
-    return session.result(trace.facts.source, trace.losses)
+def _is_typed(name: str) -> bool:
+    """Whether an option is on the command line, and doesn't come from the environment."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _until(length: int | None) -> Callable[[], bool]:
     end = None if length is None else time.monotonic_ns() + length
     return lambda: end is not None and time.monotonic_ns() >= end
-
-
-def _ask(session: "Session", url: str, output: str | None, until: Callable[[], bool], *, why: bool) -> "Watched":
-    import os
-    from contextlib import ExitStack
-
-    from inferometer.record.journal.journal import Journal
-    from inferometer.record.server.http import Http
-    from inferometer.record.server.server import API_KEY
-    from inferometer.watch.engine import Engine
-    from inferometer.watch.session import require_steps
-
-    http = Http(url, os.environ.get(API_KEY) or None)
-    with ExitStack() as stack:
-        journal = stack.enter_context(Journal(Path(output))) if output else None
-        engine = stack.enter_context(Engine(http, onward=journal))
-        said = None
-        try:
-            while not until():
-                session.watch(engine.steps(1.0))
-                if engine.trouble != said:
-                    said = engine.trouble
-                    click.echo(f"Waiting: {said}" if said else f"{url} answers again.", err=True)
-        except KeyboardInterrupt:
-            click.echo("Ended by Ctrl-C.", err=True)
-        trace = engine.trace()
-    for lack in engine.lacks:
-        click.echo(f"Not recorded: {lack}", err=True)
-    require_steps(session.account, url)
-    if why:
-        session.explain(trace)
-    return session.result(url, trace.losses, unit="interval")
-
-
-def _follow(session: "Session", source: TraceArgument, until: Callable[[], bool], *, why: bool) -> "Watched":
-    from inferometer.trace.store import read_store
-    from inferometer.watch.session import follow, require_steps
-    from inferometer.watch.why import NEEDED as WHY_NEEDED
-
-    path = Path(source.path)
-    try:
-        for steps in follow(path, until=until):
-            session.watch(steps)
-    except KeyboardInterrupt:
-        click.echo("Ended by Ctrl-C.", err=True)
-    require_steps(session.account, str(path))
-    trace = read_store(path, [*WHY_NEEDED] if why else ["steps"])
-    if why:
-        session.explain(trace)
-    return session.result(trace.facts.source, trace.losses)
-
-
-def _say(slowdown: "Slowdown", change: "Change", first_ns: int) -> None:
-    """Writes a change to stderr as it is noticed."""
-    from inferometer.reports.views.watched import sentence_of
-
-    click.echo(sentence_of(slowdown, change, first_ns), err=True)

@@ -97,6 +97,8 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("module_without_path", "warning", "A module whose model can't name its parts: it has its class's name."),
         Kind("rows_not_written", "warning", "Rows that couldn't be written: a full disk, a lost folder.", dropped=True),
+        Kind("samples_averaged", "info", "Samples of counters that became means, to keep a store small.", dropped=True),
+        Kind("rows_not_kept", "info", "The oldest rows of a store, removed to keep it small.", dropped=True),
         # A log of an engine.
         Kind("unknown_line", "info", "A line of a log that is like none of its format: kept as text."),
         Kind(

@@ -51,12 +51,12 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
         InputError: It doesn't hold a table of `tables`.
     """
     check_name(path)
-    manifest = _read_manifest(path)
+    manifest = read_manifest(path)
     for _ in range(_MOST_TRIES):
         try:
             return _open(path, manifest, tables)
         except FormatError:
-            newer = _read_manifest(path)
+            newer = read_manifest(path)
             if newer == manifest:
                 raise
             manifest = newer  # a recording merged its files meanwhile
@@ -86,7 +86,12 @@ def _open(path: Path, manifest: Manifest, tables: Iterable[str] | None) -> Trace
     return Trace(facts, frames, losses, scope=wanted)
 
 
-def _read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path) -> Manifest:
+    """What `facts.json` says; no table is looked at.
+
+    Raises:
+        FormatError: It can't be read, or is none.
+    """
     file = path / MANIFEST
     try:
         with file.open("rb") as stream:

@@ -1,99 +1,58 @@
-"""Intervals of an engine's own metrics, as steps: the time per output token next to what the engine had to do.
+"""A running engine as a source: its metrics once a second, and counters of this machine, into a store of bounded size.
 
-An engine counts the time between two tokens of a request, and how often (`record/server/metrics.py`). The difference of
-two readings is the mean of an interval. Where it doesn't, the time per token follows from requests and tokens: what
-runs makes a token each at a time. An interval without tokens is none, nor is one in which a count fell, as it does when
-the engine has started anew.
+The store is the user's, or a temporary one that goes with the watch: what a cause is looked for in lies on disk, so
+that a watch takes little memory however long it lasts.
 """
 
-import threading
-import time
-from collections import deque
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Self
 
-from msgspec.structs import replace as replaced
-
 from inferometer.record.clock import Clock
+from inferometer.record.journal.rolling import MOST_BYTES, RollingStore
 from inferometer.record.server.http import Http
-from inferometer.record.server.metrics import EngineMetrics
+from inferometer.record.server.metrics import GROWING, EngineMetrics
 from inferometer.record.server.sampling import sampling
 from inferometer.record.sink import Sink
-from inferometer.trace.builder import TraceBuilder, Values
+from inferometer.trace.builder import Values
 from inferometer.trace.facts import Facts
-from inferometer.trace.losses import Losses
-from inferometer.trace.tables import ALL_TABLES
-from inferometer.trace.trace import Trace
+from inferometer.watch.intervals import Intervals, Rates
 from inferometer.watch.steps import WatchedStep
 
 ANCHOR = "output token"
 """What delimits an interval's time: it is the mean of so many."""
 
-KEPT_S = 1200.0
-"""How long rows stay in memory: the normal time and the slow one that a cause is looked for in."""
-
-_FEWEST_TOKENS = 4  # of an interval: the mean of fewer is mostly the luck of when it was asked
-_NS = 1e9
+TEMPORARY_BYTES = 32_000_000
+"""Of a store that nobody asked for: enough for the normal time and the slow one."""
 
 
-class Recent:
-    """A sink that keeps the rows of the last `KEPT_S` in memory, and hands all on to another, if there is one.
+class Readings:
+    """A sink that hands all on, and readings of the engine's metrics to `on_reading`, too, with their time."""
 
-    Args:
-        on_reading: Called, from any thread, with the time and the values of each reading of the engine's metrics.
-        onward: Keeps them for good.
-    """
-
-    def __init__(self, on_reading: Callable[[int, Mapping[str, float]], object], onward: Sink | None = None) -> None:
-        self._clock = onward.clock if onward else Clock.start()
-        self._on_reading, self._onward = on_reading, onward
-        self._facts = Facts(format="recording", source="watched", clock_base_ns=self._clock.base_ns)
-        self._losses = Losses(ALL_TABLES)
-        self._rows: deque[tuple[float, str, int, Mapping[str, Values]]] = deque()
-        self._lock = threading.Lock()
+    def __init__(self, onward: Sink, on_reading: Callable[[int, Mapping[str, float]], object]) -> None:
+        self._onward, self._on_reading = onward, on_reading
 
     @property
     def clock(self) -> Clock:
         """Of all rows."""
-        return self._clock
+        return self._onward.clock
 
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
         """As `Sink.add`."""
-        now = time.monotonic()
-        with self._lock:
-            self._rows.append((now, table, rows, columns))
-            while self._rows[0][0] < now - KEPT_S:
-                self._rows.popleft()
-        if self._onward:
-            self._onward.add(table, rows, columns)
+        self._onward.add(table, rows, columns)
         if table == "counters" and (reading := _reading_of(columns)):
             self._on_reading(*reading)
 
     def tell(self, change: Callable[[Facts], Facts]) -> None:
         """As `Sink.tell`."""
-        with self._lock:
-            self._facts = change(self._facts)
-        if self._onward:
-            self._onward.tell(change)
+        self._onward.tell(change)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """As `Sink.lose`."""
-        with self._lock:
-            self._losses.count(name, count, example=example)
-        if self._onward:
-            self._onward.lose(name, count, example=example)
-
-    def trace(self, source: str) -> Trace:
-        """All rows that are kept."""
-        builder = TraceBuilder()
-        with self._lock:
-            rows, facts = [*self._rows], replaced(self._facts, source=source)
-            builder.losses.add(self._losses)
-        for _, table, count, columns in rows:
-            builder.add(table, count, columns)
-        return builder.finish(facts)
+        self._onward.lose(name, count, example=example)
 
 
 class Engine:
@@ -102,21 +61,34 @@ class Engine:
     Args:
         http: The engine.
         hz: Samples of this machine's counters a second.
-        onward: Keeps all rows for good.
+        output: The store to make or to go on with; None: a temporary one.
+        on_trouble: Called once where the store can't be written.
+
+    Raises:
+        InputError: There is something else at `output`, or nothing can be made there.
     """
 
-    def __init__(self, http: Http, *, hz: float = 10.0, onward: Sink | None = None) -> None:
+    def __init__(
+        self,
+        http: Http,
+        *,
+        hz: float = 1.0,
+        output: Path | None = None,
+        on_trouble: Callable[[str], object] | None = None,
+    ) -> None:
         self._http, self._hz = http, hz
         self._steps: SimpleQueue[WatchedStep] = SimpleQueue()
         self._intervals = Intervals()
-        self._recent = Recent(self._read, onward)
         self._running = ExitStack()
         self._metrics: EngineMetrics | None = None
         self.lacks: list[str] = []
+        most = TEMPORARY_BYTES if output is None else MOST_BYTES
+        self.store = RollingStore(output or self._temporary(), most_bytes=most, growing=GROWING, on_trouble=on_trouble)
+        self._running.callback(self.store.close)
 
     def __enter__(self) -> Self:
-        hz = self._hz, 1.0
-        samples = sampling(self._recent, self._http, counters=True, hz=hz, lack=self.lacks.append, patient=True)
+        sink, hz = Readings(self.store, self._read), (self._hz, 1.0)
+        samples = sampling(sink, self._http, counters=True, hz=hz, lack=self.lacks.append, patient=True)
         self._metrics = self._running.enter_context(samples)
         return self
 
@@ -130,6 +102,11 @@ class Engine:
             return f"nothing answers at {self._http.url}"
         return self._metrics.missing if self._metrics else None
 
+    @property
+    def rates(self) -> Rates | None:
+        """What the engine did in the last interval; None before the first."""
+        return self._intervals.rates
+
     def steps(self, wait_s: float) -> Iterator[WatchedStep]:
         """Those that came since the last call, after `wait_s` at most for the first."""
         try:
@@ -139,9 +116,14 @@ class Engine:
         except Empty:
             return
 
-    def trace(self) -> Trace:
-        """What was recorded of the last `KEPT_S`."""
-        return self._recent.trace(self._http.url)
+    def place(self) -> Path:
+        """The store, with all that was sampled so far."""
+        self.store.flush()
+        return self.store.path
+
+    def _temporary(self) -> Path:
+        folder = self._running.enter_context(tempfile.TemporaryDirectory(prefix="inferometer-watch-"))
+        return Path(folder) / "run.ifm"
 
     def _read(self, at_ns: int, values: Mapping[str, float]) -> None:
         step = self._intervals.add(at_ns, values)
@@ -152,36 +134,8 @@ class Engine:
                 "anchor": ANCHOR,
                 "source": "recorded",
             }
-            self._recent.add("steps", 1, columns)
+            self.store.add("steps", 1, columns)
             self._steps.put(step)
-
-
-class Intervals:
-    """Makes steps of readings of an engine's metrics; the names are those of `record/server/metrics.py`.
-
-    The work of an interval: prompt tokens per second, requests running, and the part of the KV cache in use, %.
-    """
-
-    def __init__(self) -> None:
-        self._last_ns = 0
-        self._last: dict[str, float] = {}
-
-    def add(self, at_ns: int, values: Mapping[str, float]) -> WatchedStep | None:
-        """The interval that ends with a reading at `at_ns`; None where it says nothing."""
-        last_ns, last = self._last_ns, self._last
-        self._last_ns, self._last = at_ns, dict(values)
-        if not last or at_ns <= last_ns:
-            return None
-        seconds = (at_ns - last_ns) / _NS
-        grown = {name: values[name] - last[name] for name in _GROWING if name in values and name in last}
-        if any(change < 0 for change in grown.values()):
-            return None
-        running = (values.get(_RUNNING, 0.0) + last.get(_RUNNING, 0.0)) / 2
-        per_token = _per_token_s(grown, running, seconds)
-        if per_token is None or per_token <= 0:
-            return None
-        work = (grown.get(_PROMPT, 0.0) / seconds, running, values.get(_CACHE, 0.0))
-        return WatchedStep(last_ns, max(1, round(per_token * _NS)), None, None, tuple(max(0.0, each) for each in work))
 
 
 def _reading_of(columns: Mapping[str, Values]) -> tuple[int, dict[str, float]] | None:
@@ -192,16 +146,3 @@ def _reading_of(columns: Mapping[str, Values]) -> tuple[int, dict[str, float]] |
     if not str(metrics[0]).startswith("engine."):
         return None
     return at_ns, dict(zip(metrics, values, strict=True))
-
-
-_RUNNING, _CACHE = "engine.requests_running", "engine.kv_cache_usage"
-_GENERATED, _PROMPT = "engine.generated_tokens", "engine.prompt_tokens"
-_LATENCY, _COUNT = "engine.inter_token_latency_sum", "engine.inter_token_latency_count"
-_GROWING = (_GENERATED, _PROMPT, _LATENCY, _COUNT)
-
-
-def _per_token_s(grown: Mapping[str, float], running: float, seconds: float) -> float | None:
-    if _COUNT in grown and _LATENCY in grown:
-        return grown[_LATENCY] / grown[_COUNT] if grown[_COUNT] >= _FEWEST_TOKENS else None
-    tokens = grown.get(_GENERATED, 0.0)
-    return seconds * running / tokens if tokens >= _FEWEST_TOKENS and running > 0 else None

@@ -9,6 +9,7 @@ interval has 95 % of these products.
 
 import math
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +41,18 @@ class Evidence:
         self.log_sum = min(_MOST, float(np.logaddexp(self.log_sum, 0.0)) + log_factor)
         self.steps += 1
         self._factors.append(log_factor)
+
+    @property
+    def factors(self) -> list[float]:
+        """Logarithms of the last ones."""
+        return [*self._factors]
+
+    @classmethod
+    def of(cls, log_sum: float, steps: int, factors: Iterable[float]) -> "Evidence":
+        """As it was."""
+        evidence = cls(log_sum, steps)
+        evidence._factors.extend(factors)
+        return evidence
 
     def onset(self) -> Onset:
         """Since when it is slower, if it is. At least one step must have been added."""

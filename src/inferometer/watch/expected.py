@@ -3,7 +3,7 @@
 The time of a step is a sum of parts, each a coefficient of at least 0 times a function of the work that only rises: the
 work itself, what of it lies above a knot, and whether it lies above a knot. So more work is never expected to take
 less, and times may rise in steps, as those of padded batches do. The coefficients are found by non-negative least
-squares (Lawson and Hanson, `scipy.optimize.nnls`) of relative errors, three times, with less weight on steps that lay
+squares (`nonnegative.py`) of relative errors, three times, with less weight on steps that lay
 far off the last time (Huber's weights), and scaled so that half of the steps took longer than expected.
 """
 
@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from inferometer.watch.nonnegative import nonnegative_least_squares
 
 Floats = NDArray[np.float64]
 
@@ -66,15 +68,13 @@ def learn_expected(time_ns: Floats, work: Floats) -> Expected:
         work: How much of each kind of work it did, at least 0. Shape (steps, kinds); there may be no kinds: then every
             step is expected to take the same.
     """
-    from scipy.optimize import nnls
-
     knots = tuple(_knots_of(kind) for kind in work.T)
     parts = _parts(work, knots) / time_ns[:, None]
     size = np.maximum(parts.max(axis=0), np.finfo(float).tiny)  # so that all coefficients are of one order
     weight = np.ones(len(time_ns))
     coefficients = np.zeros(parts.shape[1])
     for _ in range(_ROUNDS):
-        coefficients = nnls(parts / size * weight[:, None], weight)[0] / size
+        coefficients = nonnegative_least_squares(parts / size * weight[:, None], weight) / size
         off = parts @ coefficients - 1
         spread = max(_TO_DEVIATION * float(np.median(np.abs(off - np.median(off)))), _LEAST_SPREAD)
         weight = np.sqrt(np.minimum(1, _HUBER * spread / np.maximum(np.abs(off), _LEAST_SPREAD)))

@@ -7,6 +7,7 @@ drift, which the rest follows, can be told.
 
 import math
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,16 @@ _REMEMBERED = 2048
 _GROWTH = 1.25  # learned anew when there are so many times more steps than the last time
 _EVERY = 512  # or so many more
 _ANCHOR = 512  # steps that the anchor is made of, at most
+
+
+class KeptNormal(NamedTuple):
+    """Of a `Normal`: the steps that it remembers and those that wait, how many were learned from, and the anchor."""
+
+    steps: list[WatchedStep]
+    waiting: list[WatchedStep]
+    learned: int
+    new: int
+    anchor: Expected | None
 
 
 class Normal:
@@ -50,6 +61,11 @@ class Normal:
         """Whether steps can be judged."""
         return self._surprise is not None
 
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """Of logarithms of ratios: 98 % of normal steps lie between; None before any can be judged."""
+        return self._surprise.band if self._surprise else None
+
     def log_ratio(self, step: WatchedStep) -> float | None:
         """Logarithm of its time over the expected one; None where it can't be judged: unknown, or of much more work."""
         expected_ns = self._expected.time_ns(step.work) if self._expected else None
@@ -72,6 +88,30 @@ class Normal:
     def drop(self, since_ns: int) -> None:
         """Never learn from what waits and began at `since_ns` or later."""
         self._waiting = deque(step for step in self._waiting if step.start_ns < since_ns)
+
+    def kept(self) -> KeptNormal:
+        """What another process needs to go on."""
+        return KeptNormal([*self._steps], [*self._waiting], self._learned, self._new, self._anchor)
+
+    @classmethod
+    def of(cls, kept: KeptNormal, least: float) -> "Normal":
+        """Goes on with what was kept.
+
+        Raises:
+            ValueError: These can't be steps.
+        """
+        if any(step.dur_ns <= 0 or not all(amount >= 0 for amount in step.work) for step in kept.steps + kept.waiting):
+            raise ValueError("a step takes no time, or does less than no work")
+        normal = cls(least)
+        normal._steps.extend(kept.steps)
+        normal._waiting.extend(kept.waiting)
+        if kept.learned and normal._steps:
+            normal._new = kept.learned  # so that learning counts as many as before
+            normal._anchor = kept.anchor
+            normal._learn()
+            normal._anchor = kept.anchor or normal._expected
+        normal._new = kept.new
+        return normal
 
     def drift(self) -> float:
         """How much longer the remembered steps take than the anchor expects, as a part; 0 until it is known."""

@@ -1,92 +1,127 @@
-"""One watch, from its first step to its end: of a recording that is over, or of one that is still being written."""
+"""One watch, from its first step to its end: steps go in, events come out, causes follow as they are found."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
-from inferometer.trace.store import read_store
 from inferometer.trace.trace import Trace
-from inferometer.watch.recorded import recorded_steps
+from inferometer.watch.explaining import Explainer
 from inferometer.watch.steps import WatchedStep
 from inferometer.watch.watched import Account, Slowdown, Watched
-from inferometer.watch.watcher import Change, Watcher
-from inferometer.watch.why import find_why
+from inferometer.watch.watcher import Change, Judged, Watcher
 
-OnChange = Callable[[Slowdown, Change, int], None]
+AGAIN_NS = 60 * 10**9
+"""So long after an alarm the cause is looked for once more: of a longer slow time more can be said."""
+
+_LAST_S = 60.0  # that open questions are waited for at the end
+
+
+class What(StrEnum):
+    """Of an event."""
+
+    ALARM = "alarm"
+    WORSE = "worse"
+    RECOVERED = "recovered"
+    CAUSE = "cause"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a person should know: `change` is what happened to steps, None where a cause was found.
+
+    `number`: of the slowdown, from 0. `first_ns`: start of the first step of the watch.
+    """
+
+    what: What
+    number: int
+    slowdown: Slowdown
+    change: Change | None
+    first_ns: int
 
 
 class Session:
-    """Hands steps to a watcher, and keeps account.
+    """Hands steps to a watcher, keeps account, and has causes looked for.
 
     Args:
-        watcher: Judges them.
-        on_change: Called with each change, the slowdown that it belongs to, and the start of the first step, ns.
+        watcher: Judges steps.
+        account: Of a watch that goes on.
+        explainer: Looks for causes at each alarm, a minute later and at its end; None: nobody does.
+        on_event: Called with each event.
+        on_step: Called with each step that was judged.
     """
 
-    def __init__(self, watcher: Watcher, on_change: OnChange | None = None) -> None:
-        self._watcher, self._on_change = watcher, on_change
-        self._account = Account()
-
-    @property
-    def account(self) -> Account:
-        """What was seen until now."""
-        return self._account
+    def __init__(
+        self,
+        watcher: Watcher,
+        account: Account | None = None,
+        *,
+        explainer: Explainer | None = None,
+        on_event: Callable[[Event], object] | None = None,
+        on_step: Callable[[Judged], object] | None = None,
+    ) -> None:
+        self.watcher, self.account = watcher, account or Account()
+        self._explainer, self._on_event, self._on_step = explainer, on_event, on_step
+        self._again: dict[int, int] = {}  # when to ask again, by the number of the slowdown
 
     def watch(self, steps: Iterable[WatchedStep]) -> None:
         """Judge steps, in order of time."""
         for step in steps:
-            judged, change = self._watcher.add(step)
-            slowdown = self._account.add(judged, change)
-            if self._on_change and slowdown is not None and change is not None:
-                self._on_change(slowdown, change, self._account.first_ns or 0)
+            judged, change = self.watcher.add(step)
+            number = self.account.add(judged, change)
+            if self._on_step:
+                self._on_step(judged)
+            if number is not None and change is not None:
+                self._tell(What(change.kind.value), number, change)
+                self._again[number] = change.at_ns + AGAIN_NS
+                self._ask(number)
+        for number in [number for number, at_ns in self._again.items() if self.account.last_ns >= at_ns]:
+            del self._again[number]
+            self._ask(number)
+        self.hear()
+
+    def hear(self, wait_s: float = 0.0) -> None:
+        """Take the causes that were found meanwhile."""
+        for number, why in self._explainer.answers(wait_s) if self._explainer else ():
+            if self.account.explain(number, why):
+                self._tell(What.CAUSE, number, None)
+
+    def finish(self) -> None:
+        """Have the causes of what is still slow looked for a last time, and wait for all that is open."""
+        if self._explainer is None:
+            return
+        for number, one in enumerate(self.account.slowdowns):
+            if one.recovered is None:
+                self._ask(number)
+        while self._explainer.open_questions:
+            before = self._explainer.open_questions
+            self.hear(_LAST_S)
+            if self._explainer.open_questions == before:
+                return
 
     def explain(self, trace: Trace) -> None:
-        """Find the cause of each slowdown, in a trace that holds it and the time before it."""
-        self._account.explain(lambda begin, onset, end: find_why(trace, begin, onset, end))
+        """Find the cause of each slowdown in a trace that holds all of it."""
+        from inferometer.watch.why import find_why
+
+        for number in range(len(self.account.slowdowns)):
+            self.account.explain(number, find_why(trace, *self.account.window(number)))
 
     def result(self, source: str, losses: Losses, *, unit: str = "step") -> Watched:
-        """All of it."""
-        return self._account.result(self._watcher, source=source, unit=unit, losses=losses)
+        """All of it.
 
+        Raises:
+            InputError: There were no steps.
+        """
+        if not self.account.steps:
+            raise InputError(f"{source}: expected steps, found none until the watch ended")
+        return self.account.result(self.watcher, source=source, unit=unit, losses=losses)
 
-def is_growing(path: Path) -> bool:
-    """Whether this is a store that a recorder is still writing, or left unfinished.
+    def _ask(self, number: int) -> None:
+        if self._explainer:
+            self._explainer.ask(number, self.account.window(number))
 
-    Raises:
-        InputError: It is a store that can't be read.
-    """
-    from inferometer.trace.store_writer import MANIFEST
-
-    if not (path / MANIFEST).is_file():
-        return False
-    return read_store(path, ()).facts.recorded.get("finished", True) is False
-
-
-def follow(path: Path, *, every_s: float = 1.0, until: Callable[[], bool]) -> Iterator[list[WatchedStep]]:
-    """The new steps of a recording that is being written, each time it was looked at; ends when it does.
-
-    Args:
-        path: The store.
-        every_s: Time between two looks.
-        until: Asked before each look; True ends it.
-    """
-    last: dict[str | None, int] = {}
-    while not until():
-        trace = read_store(path, ("steps",))
-        new = []
-        for step in recorded_steps(trace, may_grow=True):
-            if step.start_ns > last.get(step.owner, -1):
-                last[step.owner] = step.start_ns
-                new.append(step)
-        yield new
-        if trace.facts.recorded.get("finished", True):
-            return
-        time.sleep(every_s)
-
-
-def require_steps(account: Account, source: str) -> None:
-    """Raises `InputError` where nothing was seen."""
-    if not account.steps:
-        raise InputError(f"{source}: expected steps, found none until the watch ended")
+    def _tell(self, what: What, number: int, change: Change | None) -> None:
+        if self._on_event:
+            first_ns = self.account.first_ns or 0
+            self._on_event(Event(what, number, self.account.slowdowns[number], change, first_ns))

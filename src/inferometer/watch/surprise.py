@@ -18,6 +18,7 @@ from inferometer.watch.expected import Floats
 SHAPE = 0.5
 """Of the tail: its mean is finite, its variance isn't. Times of steps have lighter tails, so this claims too little."""
 
+_BAND = (0.01, 0.99)  # of normal steps: 98 % lie between
 _TAIL = 0.1  # the part of normal steps that the tail is fitted to
 _FEWEST = 8  # steps in it
 _LEAST_EXCESS = 0.01  # mean excess in the tail, as a part of the step's time
@@ -30,6 +31,9 @@ class Surprise:
     Args:
         normal: The logarithms of time over expected time of normal steps, in order of time. Shape (steps,); at least
             one.
+
+    Attributes:
+        band: Between these two lie 98 % of them.
     """
 
     def __init__(self, normal: Floats) -> None:
@@ -40,6 +44,8 @@ class Surprise:
         self._above = min(tail, len(ordered)) / (len(ordered) + 1)
         self._scale = max(float(np.mean(ordered[-tail:] - self._begin)), _LEAST_EXCESS) * (1 - SHAPE)
         self.weight = _independence(normal)
+        low, high = np.quantile(ordered, _BAND)
+        self.band = float(low), float(high)
 
     def part(self, log_ratio: float) -> float:
         """The part of normal steps that are at least this much longer, above 0, at most 1."""

@@ -1,19 +1,20 @@
 """What a watch saw, as a result: what steps should take and took, each slowdown from onset to end, and its cause."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from inferometer.analyses.result import Result
 from inferometer.trace.losses import Losses
+from inferometer.watch.cause import Why
 from inferometer.watch.watcher import Change, Judged, Kind, PhaseSlowdown, State, Watcher
-from inferometer.watch.why import Why
 
 _REMEMBERED = 16_384  # steps of a phase, whose medians are given
+_SHORT = 1024  # of these, that a watch goes on with
+_KEPT = 1000  # slowdowns that a watch goes on with
 PHASES = pl.Schema(
     {
         "phase": pl.String(),
@@ -118,6 +119,15 @@ _FLAT = pl.Schema(
 )
 
 
+class Window(NamedTuple):
+    """Normal from `begin_ns` to `first_ns`, slow from `last_ns` to `end_ns`; the onset lies between."""
+
+    begin_ns: int
+    first_ns: int
+    last_ns: int
+    end_ns: int
+
+
 @dataclass
 class Account:
     """Collects what a watcher says, step by step."""
@@ -129,8 +139,8 @@ class Account:
     last_ns: int = 0
     _phases: dict[str | None, "_Phase"] = field(default_factory=lambda: defaultdict(_Phase))
 
-    def add(self, judged: Judged, change: Change | None) -> Slowdown | None:
-        """One step; the slowdown that begins, gets worse or ends with it."""
+    def add(self, judged: Judged, change: Change | None) -> int | None:
+        """One step; the number of the slowdown that begins, gets worse or ends with it."""
         step = judged.step
         self.steps += 1
         self.judged += judged.log_ratio is not None
@@ -139,26 +149,54 @@ class Account:
         self._phases[step.phase].add(step.dur_ns, judged.expected_ns)
         return self._change(change) if change else None
 
-    def _change(self, change: Change) -> Slowdown:
+    def _change(self, change: Change) -> int:
         if change.kind is Kind.ALARM:
             self.slowdowns.append(Slowdown(change, slow=change.slowdowns))
-            return self.slowdowns[-1]
+            return len(self.slowdowns) - 1
         at = next(i for i in reversed(range(len(self.slowdowns))) if self.slowdowns[i].alarm.owner == change.owner)
         last = self.slowdowns[at]
         if change.kind is Kind.RECOVERED:
             self.slowdowns[at] = replace(last, recovered=change, slow=change.slowdowns)
         else:
             self.slowdowns[at] = replace(last, worse=(*last.worse, change))
-        return self.slowdowns[at]
+        return at
 
-    def explain(self, find: Callable[[int, tuple[int, int], int], Why | None]) -> None:
-        """Ask for the cause of each slowdown, with the normal time before it: from its begin, the onset, its end."""
-        normal_from: dict[str | None, int] = {}
-        for at, one in enumerate(self.slowdowns):
-            alarm, end_ns = one.alarm, one.end_ns(self.last_ns)
-            begin_ns = normal_from.get(alarm.owner, self.first_ns or 0)
-            self.slowdowns[at] = replace(one, why=find(begin_ns, (alarm.first_ns, alarm.last_ns), end_ns))
-            normal_from[alarm.owner] = end_ns
+    def window(self, number: int) -> Window:
+        """The slow time of a slowdown until now, or since it became worse, and the normal time before it."""
+        one = self.slowdowns[number]
+        before = [each for each in self.slowdowns[:number] if each.alarm.owner == one.alarm.owner]
+        begin_ns = before[-1].end_ns(self.last_ns) if before else self.first_ns or 0
+        last_ns = one.worse[-1].last_ns if one.worse else one.alarm.last_ns
+        return Window(begin_ns, one.alarm.first_ns, last_ns, one.end_ns(self.last_ns))
+
+    def explain(self, number: int, why: Why | None) -> bool:
+        """Set the cause of a slowdown; whether it says something else than before.
+
+        An answer that names no cause takes no other's place: what an older one was found in may be gone.
+        """
+        one = self.slowdowns[number]
+        if why is None or (one.why and one.why.metric and not why.metric):
+            return False
+        self.slowdowns[number] = replace(one, why=why)
+        return one.why is None or (one.why.verdict, one.why.metric) != (why.verdict, why.metric)
+
+    def kept(self) -> "KeptAccount":
+        """What another process needs to go on."""
+        return KeptAccount(
+            self.slowdowns[-_KEPT:],
+            self.steps,
+            self.judged,
+            self.first_ns,
+            self.last_ns,
+            [(phase, one.kept()) for phase, one in self._phases.items()],
+        )
+
+    @classmethod
+    def of(cls, kept: "KeptAccount") -> "Account":
+        """Goes on with what was kept."""
+        account = cls([*kept.slowdowns], kept.steps, kept.judged, kept.first_ns, kept.last_ns)
+        account._phases.update((phase, _Phase.of(one)) for phase, one in kept.phases)
+        return account
 
     def _with_all(self, one: Slowdown, watcher: Watcher) -> Slowdown:
         return one if one.recovered else replace(one, slow=watcher.slow_so_far(one.alarm.owner))
@@ -184,6 +222,26 @@ class Account:
         )
 
 
+class KeptPhase(NamedTuple):
+    """Of the steps of one phase: how many, and times of the last ones."""
+
+    steps: int
+    judged: int
+    took: list[int]
+    ratios: list[float]
+
+
+class KeptAccount(NamedTuple):
+    """Of an `Account`: the last `_KEPT` slowdowns, and counts of all steps."""
+
+    slowdowns: list[Slowdown]
+    steps: int
+    judged: int
+    first_ns: int | None
+    last_ns: int
+    phases: list[tuple[str | None, KeptPhase]]
+
+
 class _Phase:
     """Counts of its steps, and the times of the last ones."""
 
@@ -191,6 +249,17 @@ class _Phase:
         self.steps = self.judged = 0
         self._took: deque[int] = deque(maxlen=_REMEMBERED)
         self._ratios: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def kept(self) -> KeptPhase:
+        return KeptPhase(self.steps, self.judged, [*self._took][-_SHORT:], [*self._ratios][-_SHORT:])
+
+    @classmethod
+    def of(cls, kept: KeptPhase) -> "_Phase":
+        phase = cls()
+        phase.steps, phase.judged = kept.steps, kept.judged
+        phase._took.extend(kept.took)
+        phase._ratios.extend(kept.ratios)
+        return phase
 
     def add(self, took_ns: int, expected_ns: float | None) -> None:
         self.steps += 1

@@ -7,16 +7,17 @@ evidence fell to a thousandth of its height; both are dated back to where it tur
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from inferometer.watch.evidence import Evidence, Recovery
 from inferometer.watch.expected import Floats
-from inferometer.watch.normal import LEAST, Normal
+from inferometer.watch.normal import LEAST, KeptNormal, Normal
 from inferometer.watch.steps import WatchedStep
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
@@ -85,17 +86,28 @@ class Change:
 
 @dataclass(frozen=True)
 class Judged:
-    """A step: its number in its process, its time next to the expected one (None: it can't be judged)."""
+    """A step: its number in its process, its time next to the expected one (None: it can't be judged).
+
+    `band`: the logarithms of ratios between which 98 % of normal steps lie.
+    """
 
     step: WatchedStep
     number: int
     state: State
     log_ratio: float | None
+    band: tuple[float, float] | None = None
 
     @property
     def expected_ns(self) -> float | None:
         """What it should have taken."""
         return None if self.log_ratio is None else self.step.dur_ns / math.exp(self.log_ratio)
+
+    @property
+    def between_ns(self) -> tuple[float, float] | None:
+        """Where 98 % of normal steps with this work would lie."""
+        if self.expected_ns is None or self.band is None:
+            return None
+        return self.expected_ns * math.exp(self.band[0]), self.expected_ns * math.exp(self.band[1])
 
 
 class Watcher:
@@ -127,12 +139,38 @@ class Watcher:
         """Of the slow steps of an owner until now; empty where they aren't slow."""
         return self._lanes[owner].slow_so_far()
 
+    def kept(self) -> "list[KeptLane]":
+        """What another process needs to go on."""
+        return [lane.kept() for lane in self._lanes.values()]
+
+    def resume(self, kept: "Iterable[KeptLane]") -> None:
+        """Go on with what was kept."""
+        for one in kept:
+            self._lanes[one.owner] = _Lane.of(one, self.least)
+
     def drifts(self) -> Iterator[tuple[str | None, str | None, float]]:
         """Owner, phase, and by what part its normal steps take longer than at first."""
         for owner, lane in self._lanes.items():
             for phase, normal in lane.normals.items():
                 if normal.is_known:
                     yield owner, phase, normal.drift()
+
+
+class KeptLane(NamedTuple):
+    """Of one process: what is normal, by phase, the evidence, and the slow state with the steps that it is about."""
+
+    owner: str | None
+    normals: list[tuple[str | None, KeptNormal]]
+    log_sum: float | None  # None: of no evidence
+    steps: int
+    factors: list[float]
+    recovery: Recovery | None
+    judged: list[Judged]
+    seen: int
+    begin_ns: int | None
+    onset: int
+    noticed: int
+    slow: list[float] | None
 
 
 class _Lane:
@@ -150,6 +188,35 @@ class _Lane:
         self._noticed = 0  # when it was noticed
         self._slow: Floats | None = None  # what its first steps after that were like
 
+    def kept(self) -> KeptLane:
+        evidence = self._evidence
+        return KeptLane(
+            self.owner,
+            [(phase, normal.kept()) for phase, normal in self.normals.items()],
+            evidence.log_sum if math.isfinite(evidence.log_sum) else None,
+            evidence.steps,
+            evidence.factors,
+            self._recovery,
+            [*self._judged],
+            self._seen,
+            self._begin_ns,
+            self._onset,
+            self._noticed,
+            None if self._slow is None else self._slow.tolist(),
+        )
+
+    @classmethod
+    def of(cls, kept: KeptLane, least: float) -> "_Lane":
+        lane = cls(kept.owner, least)
+        lane.normals.update((phase, Normal.of(normal, least)) for phase, normal in kept.normals)
+        lane._evidence = Evidence.of(-math.inf if kept.log_sum is None else kept.log_sum, kept.steps, kept.factors)
+        lane._recovery = kept.recovery
+        lane._judged.extend(kept.judged)
+        lane._seen, lane._begin_ns = kept.seen, kept.begin_ns
+        lane._onset, lane._noticed = kept.onset, kept.noticed
+        lane._slow = None if kept.slow is None else np.array(kept.slow, dtype=np.float64)
+        return lane
+
     @property
     def state(self) -> State:
         if self._recovery is not None:
@@ -159,7 +226,7 @@ class _Lane:
     def add(self, step: WatchedStep, false_alarm_ns: float) -> tuple[Judged, Change | None]:
         normal = self.normals[step.phase]
         log_ratio = normal.log_ratio(step)
-        judged = Judged(step, self._seen, self.state, log_ratio)
+        judged = Judged(step, self._seen, self.state, log_ratio, normal.band)
         self._seen += 1
         if self._begin_ns is None:
             self._begin_ns = step.start_ns

@@ -25,6 +25,8 @@ from tests.ncu_files import RAW
 from tests.reports.schemas.lines import LINES, NEVER, OF_A_TRACE, SOMETIMES
 from tests.reports.schemas.walked import Walk, fields_of
 from tests.truth.planted import write_planted
+from tests.watch.streams import made as made_steps
+from tests.watch.streams import one_after_another
 from tools.make_memory_snapshot import encode, make_snapshot
 
 import inferometer
@@ -32,9 +34,14 @@ from inferometer.analyses.ab.comparison import compare_paths
 from inferometer.bench.ranking.ranking import rank_runs
 from inferometer.bench.results import encode_run
 from inferometer.commands.main import cli, main
+from inferometer.commands.options.watching import EVENT_SCHEMA
 from inferometer.commands.record import SERVER_SCHEMA
 from inferometer.record.server.server import ServerRecording
 from inferometer.reports.ab_table import render_ab_table
+from inferometer.reports.watching.events import document
+from inferometer.watch.cause import Why
+from inferometer.watch.session import Event, Session, What
+from inferometer.watch.watcher import Watcher
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "samples"
@@ -49,7 +56,7 @@ REAL_PAIRS = (
 APART = ("record",)  # programs are started
 OF_NO_LINE = {  # what they are of is made here
     *("ab", "path_table", "ranking", "ranking_differences", "recorded_server", "trace_summary"),
-    *("webgpu_overhead", "webgpu_profile"),
+    *("webgpu_overhead", "webgpu_profile", "watch_event"),
 }
 FROM_ELSEWHERE = (  # parts that are declared where they are used otherwise, each described as a whole
     *("Facts", "Device", "NamedId", "RankFile", "PrintedTotals", "Quantity", "device, version 1"),
@@ -207,6 +214,20 @@ def test_what_was_recorded_of_a_server_is_a_document() -> None:
     for each in (whole, ServerRecording("a.ifm", "sglang", None, None, 1, 2)):
         hold(walk, json.dumps(SERVER_SCHEMA.document(asdict(each))), "recorded_server", each.engine)
     assert fields_of(SERVER_SCHEMA.declared()) == walk.filled
+
+
+def test_an_event_of_a_watch_is_a_document() -> None:
+    events: list[Event] = []
+    session = Session(Watcher(), on_event=events.append)
+    times = (400, 10), (60, 20), (60, 40), (200, 10)
+    session.watch(one_after_another(*(made_steps(count, ms=ms, seed=ms, owner="rank 3") for count, ms in times)))
+    session.account.explain(0, Why("cause named", "slower", "Because.", "others_cpu_usage", "host"))
+    events.append(Event(What.CAUSE, 0, session.account.slowdowns[0], None, 0))
+    walk = Walk()
+    for event in events:
+        hold(walk, json.dumps(EVENT_SCHEMA.document(document(event, "x", 0))), "watch_event", event.what)
+    assert {event.what for event in events} == set(What)
+    assert fields_of(EVENT_SCHEMA.declared()) == walk.filled
 
 
 @pytest.mark.parametrize("line", OF_A_TRACE)

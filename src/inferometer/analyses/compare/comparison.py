@@ -166,7 +166,14 @@ class Comparison(Result):
         }
 
 
-def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device: "Device | None" = None) -> Comparison:
+def compare(
+    base: Trace,
+    candidate: Trace,
+    *,
+    more: Sequence[Trace] = (),
+    device: "Device | None" = None,
+    is_slower: bool = False,
+) -> Comparison:
     """The verdict over two runs, with all that it rests on.
 
     Args:
@@ -174,6 +181,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         candidate: The run in question.
         more: Further normal runs, for the level of false alarms.
         device: The device that both ran on, for capacities, where the traces don't tell.
+        is_slower: The candidate is known to be slower, which a run without function times can't show by itself.
 
     Raises:
         InputError: Neither functions nor counters are in one of the runs.
@@ -205,7 +213,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     if comparable.stops:
         judged = Judged("not comparable", comparable.why)
     else:
-        program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host)
+        program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host, is_slower)
         judged = _with_repair(judge(changes, slowdown, causes, calibration, program), changes)
         judged = _with_phase(judged, leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first

@@ -65,11 +65,13 @@ class Program:
     """What is known to differ of the program itself, besides its functions.
 
     `inputs`: of its matrix products. `setting`: a sentence about one that makes it slower. `host`: where its time grew.
+    `is_slower`: whether that is known from elsewhere, where the runs hold no times.
     """
 
     inputs: InputChange | None = None
     setting: str | None = None
     host: HostTime | None = None
+    is_slower: bool = False
 
 
 def judge(
@@ -88,9 +90,10 @@ def judge(
         calibration: How high they score where nothing is wrong.
         program: What else is different of the program.
     """
+    program = program or Program()
     if not slowdown.has_times:
-        return _of_counters_alone(causes, calibration)
-    case = _Case(changes, slowdown, causes, calibration, program or Program())
+        return _of_counters_alone(causes, calibration, is_slower=program.is_slower)
+    case = _Case(changes, slowdown, causes, calibration, program)
     return next(judged for verdict in _VERDICTS if (judged := verdict(case)) is not None)
 
 
@@ -246,8 +249,9 @@ def _too_few(slowed: str, cause: Cause) -> Judged:
     return Judged("too few samples", why, cause)
 
 
-def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Judged:
-    alone = "Function times were not recorded in both runs, so nothing says that the candidate is slower."
+def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration, *, is_slower: bool) -> Judged:
+    alone = "Function times were not recorded in both runs, so nothing says "
+    alone += "what of a step takes longer." if is_slower else "that the candidate is slower."
     first = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY_ALONE)), None)
     few = next((cause for cause in causes if _is_likely(cause) and not cause.has_ticks), None)
     if first is not None and first.has_ticks:

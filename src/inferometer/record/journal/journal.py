@@ -73,7 +73,7 @@ class Journal:
         self._on_trouble: Callable[[str], object] | None = on_trouble or _warn
         self._pending: deque[Batch] = deque()  # its append needs no lock
         self._losses = Losses(ALL_TABLES)
-        self._facts = _first_facts(path, self._clock)
+        self._facts = first_facts(path, self._clock)
         self._is_changed = self._is_over = self._is_closed = self._is_writing = False
         self._telling = threading.RLock()  # a signal's handler may come while its thread holds one
         self._writing = threading.RLock()
@@ -198,7 +198,8 @@ class Journal:
         self._writer.abandon()
 
 
-def _first_facts(path: Path, clock: Clock) -> Facts:
+def first_facts(path: Path, clock: Clock) -> Facts:
+    """Of a recording that has only begun."""
     from inferometer import __version__
 
     return Facts(

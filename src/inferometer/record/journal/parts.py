@@ -23,7 +23,7 @@ from inferometer.trace.store_writer import MOST_FILES, StoredTable, encode_manif
 from inferometer.trace.tables import TABLES
 
 MOST_SMALL = 60  # small parts of one level: at one a second, a merge a minute, and another of those an hour
-_GOOD_BYTES = PART_BYTES // 4  # in memory; a part of so many is merged at the end only
+_GOOD = 4  # a part of this fraction of the most is merged at the end only
 _LEVEL = 3  # of zstd: 1.44 million rows of counters take 0.3 s; level 9 saves 3 % more in twice the time
 _NO_TIME = -(2**63)
 _KEY, _PART = "\0key", "\0part"  # columns next to the declared ones while rows are sorted
@@ -49,10 +49,14 @@ class JournalPart:
 
 @dataclass
 class Parts:
-    """The parts of all tables in one folder, which must stay the folder that it was when this began."""
+    """The parts of all tables in one folder, which must stay the folder that it was when this began.
+
+    `part_bytes`: of a part in memory, at most.
+    """
 
     folder: Path
     tables: dict[str, list[JournalPart]] = field(default_factory=dict)
+    part_bytes: int = PART_BYTES
     _last: dict[str, int] = field(default_factory=dict)
     _identity: tuple[int, int] = (0, 0)
 
@@ -63,6 +67,17 @@ class Parts:
         """Write `frame` as a part of `table`. Raises `OSError`; then nothing is left of it."""
         part = self._write(table, frame)
         self.tables.setdefault(table, []).append(part)
+
+    def exchange(self, part: JournalPart, frame: pl.DataFrame, *, level: int) -> JournalPart:
+        """Write `frame` in the place of `part`, whose file stays until `clean`."""
+        some = self.tables[part.table]
+        at, whole = some.index(part), replace(self._write(part.table, frame), level=level)
+        some[at] = whole
+        return whole
+
+    def drop(self, part: JournalPart) -> None:
+        """Forget it; its file stays until `clean`."""
+        self.tables[part.table].remove(part)
 
     def publish(self, facts: Facts, losses: Losses) -> None:
         """Replace `facts.json` by one that names the parts as they are now."""
@@ -81,7 +96,7 @@ class Parts:
         """Merge the oldest small parts of each table that has too many; whether there were any."""
         merged = False
         for table, parts in self.tables.items():
-            if run := _too_many(parts):
+            if run := _too_many(parts, self.part_bytes):
                 some = parts[run.start : run.stop]
                 if len(some) > 1:
                     whole = self._write(table, pl.concat([self.read(part) for part in some], rechunk=True))
@@ -150,25 +165,26 @@ class Parts:
             raise FileNotFoundError(f"{self.folder}: another folder has taken the recording's place")
 
 
-def _too_many(parts: Sequence[JournalPart]) -> range:
+def _too_many(parts: Sequence[JournalPart], most: int) -> range:
     """Where the oldest parts of a level stand that has more than `MOST_SMALL`, as many as make a part of a good size.
 
     They follow each other, so that the rows keep their order.
     """
-    small = Counter(part.level for part in parts if part.bytes < _GOOD_BYTES)
+    good = most // _GOOD
+    small = Counter(part.level for part in parts if part.bytes < good)
     for level, count in small.items():
         if count > MOST_SMALL:
-            start = next(i for i, part in enumerate(parts) if part.level == level and part.bytes < _GOOD_BYTES)
-            return range(start, start + _run_length(parts[start:]))
+            start = next(i for i, part in enumerate(parts) if part.level == level and part.bytes < good)
+            return range(start, start + _run_length(parts[start:], most))
     return range(0)
 
 
-def _run_length(parts: Sequence[JournalPart]) -> int:
-    """Parts of the first one's level that follow each other and make at most `PART_BYTES`."""
+def _run_length(parts: Sequence[JournalPart], most: int) -> int:
+    """Parts of the first one's level that follow each other and make at most `most` bytes."""
     total = 0
     for i, part in enumerate(parts):
         total += part.bytes
-        if part.level != parts[0].level or part.bytes >= _GOOD_BYTES or total > PART_BYTES:
+        if part.level != parts[0].level or part.bytes >= most // _GOOD or total > most:
             return i
     return len(parts)
 

@@ -1,9 +1,10 @@
 """What an engine counts of itself: a few of its Prometheus metrics once a second, as counters named `engine.`.
 
-Sources: the Prometheus text format, and the pages "Production Metrics" of vLLM (to 0.32) and SGLang (to 0.5), read
-2026-11-22. Metrics were renamed over time: of several names for one thing the newest that is there counts. Sums and
-counts of latencies grow over the server's life: their differences are what happened meanwhile. Requests, tokens and
-seconds are added up over engines; usage is their mean. Of several tensor- or pipeline-parallel ranks the first counts.
+The names are data, with their sources: `metrics.json`; vLLM's, SGLang's and TGI's. Metrics were renamed over time: of
+several names for one thing the newest that is there counts. Sums and counts of latencies grow over the server's life:
+their differences are what happened meanwhile. Requests, tokens and seconds are added up over engines; usage is their
+mean. Of several tensor- or pipeline-parallel ranks the first counts. TGI has no latency between tokens: the time of its
+decode batches, each of which makes one token of each request, stands for it.
 
 While a server has no metrics, `/v1/models` is asked now and then, to see that it lives: SGLang's `/health` would
 generate a token.
@@ -12,7 +13,10 @@ generate a token.
 import math
 import re
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
 
 from inferometer.errors import InputError, Unavailable
 from inferometer.record.server.http import Http, NoAnswer
@@ -21,71 +25,67 @@ from inferometer.record.sink import Sink
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _TIMEOUT_S = 5.0
+_MOST_SAMPLES = 4096  # of one name: an engine has one per model and rank
+_LONGEST_LINE = 4096  # of a sample: labels are names and numbers
 _GONE = 3  # so many broken connections in a row, and the server is gone
 _ALIVE_EVERY = 5  # ticks
 
 
-@dataclass(frozen=True)
-class Metric:
-    """One of ours: its unit, what the engines call it (newest first), and by what its values are multiplied."""
+class Metric(msgspec.Struct, frozen=True):
+    """One of ours: its unit, what the engines call it (newest first), and by what its values are multiplied.
+
+    `grows`: a count or a sum over the server's life. `is_mean`: over engines; others are added up. `labels`: what a
+    sample of that name must have to be the one that is meant.
+    """
 
     name: str
     unit: str
-    sources: tuple[str, ...]
+    names: tuple[str, ...]
     factor: float = 1.0
     is_mean: bool = False
+    grows: bool = False
+    labels: dict[str, dict[str, str]] = {}
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
-def _latency(name: str, of: str, *sources: str) -> tuple[Metric, Metric]:
-    """Sum and count of a histogram of seconds, a value for each `of`."""
-    return (
-        Metric(f"engine.{name}_sum", "s", tuple(f"{source}_seconds_sum" for source in sources)),
-        Metric(f"engine.{name}_count", of, tuple(f"{source}_seconds_count" for source in sources)),
-    )
+class _Known(msgspec.Struct):
+    sources: list[str]
+    metrics: tuple[Metric, ...]
 
 
-METRICS = (
-    Metric("engine.requests_running", "requests", ("vllm:num_requests_running", "sglang:num_running_reqs")),
-    Metric("engine.requests_waiting", "requests", ("vllm:num_requests_waiting", "sglang:num_queue_reqs")),
-    Metric("engine.generated_tokens", "tokens", ("vllm:generation_tokens_total", "sglang:generation_tokens_total")),
-    Metric("engine.prompt_tokens", "tokens", ("vllm:prompt_tokens_total", "sglang:prompt_tokens_total")),
-    Metric(
-        "engine.kv_cache_usage",
-        "%",
-        ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage"),
-        factor=100,  # they call it percent, and give shares of 1
-        is_mean=True,
-    ),
-    *_latency("time_to_first_token", "requests", "vllm:time_to_first_token", "sglang:time_to_first_token"),
-    *_latency(
-        "inter_token_latency",
-        "tokens",
-        "vllm:inter_token_latency",
-        "vllm:time_per_output_token",
-        "sglang:inter_token_latency",
-        "sglang:time_per_output_token",
-    ),
-)
-_KNOWN = frozenset(source for metric in METRICS for source in metric.sources)
+METRICS = msgspec.json.decode(Path(__file__).with_name("metrics.json").read_bytes(), type=_Known).metrics
+GROWING = frozenset(metric.name for metric in METRICS if metric.grows)
 
 
 def read_metrics(text: str) -> dict[Metric, float]:
     """The values of `METRICS` in the text of a scrape; those that it lacks, and what isn't finite, are left out."""
-    values: dict[str, list[float]] = {}
-    for line in text.splitlines():
-        if not line.startswith(("vllm:", "sglang:")):
-            continue
-        found = _LINE.fullmatch(line)
-        if found and found[1] in _KNOWN and _is_first(dict(_LABEL.findall(found[2] or ""))):
-            number = _number(found[3])
-            if number is not None:
-                values.setdefault(found[1], []).append(number)
-    taken = {}
+    text, taken = "\n" + text, {}
     for metric in METRICS:
-        some = next((values[source] for source in metric.sources if source in values), None)
-        if some:
-            taken[metric] = metric.factor * sum(some) / (len(some) if metric.is_mean else 1)
+        for name in metric.names:
+            if values := [*_values_of(text, name, metric.labels.get(name, {}))]:
+                value = metric.factor * sum(values) / (len(values) if metric.is_mean else 1)
+                if math.isfinite(value):
+                    taken[metric] = value
+                break
     return taken
+
+
+def _values_of(text: str, name: str, wanted: Mapping[str, str]) -> Iterator[float]:
+    """Of the samples called `name`, `_MOST_SAMPLES` at most. Most lines of a scrape aren't looked at."""
+    at, seen = text.find("\n" + name), 0
+    while at >= 0 and seen < _MOST_SAMPLES:
+        end = text.find("\n", at + 1)
+        line = text[at + 1 : None if end < 0 else end][:_LONGEST_LINE]
+        found = _LINE.fullmatch(line)
+        if found and found[1] == name:
+            labels = dict(_LABEL.findall(found[2] or ""))
+            number = _number(found[3])
+            if number is not None and _is_first(labels) and wanted.items() <= labels.items():
+                yield number
+        seen += 1
+        at = text.find("\n" + name, at + 1)
 
 
 def labels_of(text: str, name: str) -> dict[str, str]:

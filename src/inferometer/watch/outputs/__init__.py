@@ -1,0 +1,1 @@
+"""Where a watch's events go while it runs: a webhook, an endpoint for Prometheus."""

@@ -1,0 +1,58 @@
+"""Labelled pairs of runs as streams, the normal one, the faulty one, the normal one: what a watch makes of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.watch.streams import joined, run_watch
+
+from inferometer.formats.opening import open_trace
+from inferometer.trace.trace import Trace
+from inferometer.watch.normal import FEWEST
+from inferometer.watch.recorded import steps_of
+from inferometer.watch.session import Session
+from inferometer.watch.watcher import Watcher
+
+H200 = Path(__file__).resolve().parents[2] / "samples" / "h200"
+
+
+def _watched(trace: Trace, least: float) -> Session:
+    session = Session(Watcher(least=least))
+    session.watch(steps_of(trace))
+    return session
+
+
+def test_where_the_normal_run_became_slower_before_the_fault_the_alarm_is_dated_to_that() -> None:
+    normal = open_trace(H200 / "normal.ifm")
+    took = np.array([step.dur_ns for step in steps_of(normal)])
+    assert _watched(normal, 0.05).account.slowdowns == []
+    trace = joined(H200 / "normal.ifm", H200 / "gpu_contention.ifm")
+    (slow,) = _watched(trace, 0.05).account.slowdowns
+    assert slow.alarm.step + slow.alarm.steps <= len(took) + 30
+    assert 1.05 < np.median(took[slow.alarm.step :]) / np.median(took[: slow.alarm.step]) < 1.15
+
+
+@pytest.mark.parametrize("fault", ["gpu_contention", "pcie_traffic"])
+def test_load_by_others_on_an_h200_is_noticed_though_not_within_thirty_steps(fault: str) -> None:
+    normal, slow = H200 / "normal.ifm", H200 / f"{fault}.ifm"
+    trace = joined(normal, slow, normal)
+    first = len(steps_of(open_trace(normal)))
+    session = _watched(trace, 0.2)
+    (found,) = session.account.slowdowns
+    assert abs(found.alarm.step - first) <= 2
+    assert 30 < found.alarm.steps < {"gpu_contention": 60, "pcie_traffic": 250}[fault]
+    assert found.recovered is not None
+    session.explain(trace)
+    why = session.account.slowdowns[0].why
+    assert why is not None
+    named = {"gpu_contention": ("cause named", "others_gpu_usage"), "pcie_traffic": ("host time", None)}
+    assert (why.verdict, why.metric) == named[fault]
+
+
+@pytest.mark.parametrize("pair", ["SGLang/cpu_frequency_reduction", "vLLM/gpu_instability"])
+def test_published_runs_hold_too_few_steps_to_learn_from(shared_data: Path, pair: str) -> None:
+    folder = shared_data / "latencyprism" / pair
+    assert len(steps_of(open_trace(folder / "normal"))) < FEWEST
+    code, out, _ = run_watch(folder / "normal")
+    assert code == 0
+    assert "Nothing could be judged: 30 steps of a phase are learned from first." in out
