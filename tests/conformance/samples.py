@@ -50,6 +50,23 @@ def kineto() -> bytes:
             {"ph": "b", "cat": "async", "name": "a", "pid": 1, "tid": 2, "ts": 10, "id": 1},
             event("cuda_profiler_range", "gemm", "1", "1", **{"dram__bytes.sum": 64}),
             event("quantum", "q", "1", "1"),
+            {
+                "ph": "i",
+                "cat": "cpu_instant_event",
+                "name": "[memory]",
+                "pid": 1,
+                "tid": 2,
+                "ts": 90,
+                "s": "t",
+                "args": {
+                    "Total Reserved": 2048,
+                    "Total Allocated": 512,
+                    "Bytes": 512,
+                    "Addr": 64,
+                    "Device Id": 0,
+                    "Device Type": 1,
+                },
+            },
         ],
         before={"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]},
     )

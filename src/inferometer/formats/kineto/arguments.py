@@ -136,7 +136,10 @@ class TrackArgs(msgspec.Struct, gc=False):
 class MemoryArgs(msgspec.Struct, gc=False):
     """Arguments of a memory record."""
 
+    bytes: int | None = field(default=None, name="Bytes")
+    address: int | None = field(default=None, name="Addr")
     total: int | None = field(default=None, name="Total Allocated")
+    reserved: int | None = field(default=None, name="Total Reserved")
     device: int | None = field(default=None, name="Device Id")
     device_type: int | None = field(default=None, name="Device Type")
 

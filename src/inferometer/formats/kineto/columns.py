@@ -31,6 +31,7 @@ from inferometer.formats.kineto.arguments import (
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import AnyEvent, Ids, find_devices, find_streams, number_in
+from inferometer.formats.kineto.memory import MemoryRecords
 from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
 from inferometer.trace.builder import TraceBuilder, Values
 
@@ -62,6 +63,7 @@ class Columns:
         self._frame_args = ArgsDecoder(FrameArgs, out.losses)
         self._track_args = ArgsDecoder(TrackArgs, out.losses)
         self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
+        self.records = MemoryRecords(out)
         self._ranges = 0
 
     def launches(self, events: list[Event], category: str, kind: str) -> None:
@@ -222,21 +224,10 @@ class Columns:
         self._out.add("spans", len(events), {**columns, "start_ns": start_ns, "dur_ns": 0})
 
     def memory(self, events: list[Event], category: str) -> None:
-        """`cpu_instant_event`: the allocator's records; the total allocated after each is kept."""
+        """`cpu_instant_event`: the allocator's records."""
         events, start_ns = self._started(events, category)
         args = self._memory_args.decode(events, category)
-        self._out.add(
-            "counters",
-            len(events),
-            {
-                "metric": "memory_allocated",
-                "device": [f"gpu:{a.device}" if a.device_type else "cpu" for a in args],
-                "process": self.ids.processes(events),
-                "time_ns": start_ns,
-                "value": [a.total for a in args],
-                "unit": "bytes",
-            },
-        )
+        self.records.add(_names(events), args, start_ns, self._where(events))
 
     def counters(self, events: list[Event], category: str) -> None:
         """Phase C: one row for each series of the event's arguments."""
