@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import kineto_events
 import polars as pl
 from json_schemas import json_page, schema_files
 from make_picture import PICTURE, make_picture
@@ -316,6 +317,7 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "losses.md": losses_page,
     "commands.md": commands_page,
     "formats.md": formats_page,
+    "kineto-events.md": lambda: kineto_events.page(_markdown),
     "findings.md": findings_page,
     "tools.md": tools_page,
     "json.md": json_page,

@@ -37,7 +37,7 @@ def test_a_record_is_an_event_of_its_device(read: Read) -> None:
 
 @pytest.mark.parametrize(
     ("number", "device"),
-    [(0, "cpu"), (1, "gpu:2"), (6, "gpu:2"), (12, "xpu:2"), (13, "mps:2"), (15, "hpu:2"), (19, "mtia:2"),
+    [(0, "cpu"), (1, "gpu:2"), (6, "gpu:2"), (12, "gpu:2"), (13, "mps:2"), (15, "hpu:2"), (19, "mtia:2"),
      (20, "privateuse1:2"), (99, "device type 99:2")],
 )  # fmt: skip
 def test_a_device_is_named_by_the_number_of_its_type(read: Read, number: int, device: str) -> None:

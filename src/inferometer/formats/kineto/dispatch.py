@@ -22,15 +22,15 @@ _PAIRED = frozenset("BE")
 _INSTANTS = frozenset("iIR")
 _CALLS = (
     *("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "glow_runtime", "mtia_runtime"),
-    *("privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver"),
+    *("privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver", "hpu_op"),
 )
 OPS = ("cpu_op", "operator")
 _FRAMES = ("python_function", "python")
-_HOST_SPANS = ("user_annotation", "trace", "overhead")
+_HOST_SPANS = ("user_annotation", "trace", "overhead", "collective_comm", "mtia_insight")
 _MEMORY = "cpu_instant_event"
 _OF_MEMORY = ("counters", "memory_events")
 _PROFILER_RANGE = "cuda_profiler_range"
-_DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
+_DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync", "cuda_event", "xpu_sync")
 _OF_HOST = frozenset({"", *_CALLS, *OPS, *_FRAMES, *_HOST_SPANS})
 
 Tables = tuple[str, ...]

@@ -1,7 +1,7 @@
 """The allocator's records (`profile_memory=True`): each is an event of it, and a sample of what it holds by then.
 
 `[memory]` gives out or takes back one block; `[OutOfMemory]` says what it couldn't give. A device is named by its
-type's number in PyTorch (`c10/core/DeviceType.h`), where CUDA and ROCm both are `gpu`.
+type's number in PyTorch (`c10/core/DeviceType.h`), where CUDA, ROCm and XPU all are `gpu`, as their launches are.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from inferometer.trace.builder import TraceBuilder, Values
 RECORDS: Final = frozenset({"[memory]", "[OutOfMemory]"})
 _OOM: Final = "[OutOfMemory]"
 _CPU: Final = 0
-_KINDS: Final = {1: "gpu", 6: "gpu", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
+_KINDS: Final = {1: "gpu", 6: "gpu", 12: "gpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
 
 
 class MemoryRecords:
