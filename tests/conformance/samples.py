@@ -234,6 +234,19 @@ def rocprof() -> bytes:
     return data.replace(b'"end_timestamp": 6', b'"end_timestamp": 1', 1)
 
 
+def execution_trace() -> bytes:
+    """Two ops, one in the other, and the nodes of the process and of its thread; one node without a name."""
+    given = {"values": [[1, 2, 0, 6, 4, "cpu"], 3], "shapes": [[2, 3], []], "types": ["Tensor(float)", "Int"]}
+    given["strides"] = [[3, 1], []]
+    attrs = [{"name": "rf_id", "type": "uint64", "value": 7}, {"name": "tid", "type": "uint64", "value": 1}]
+    names = ["[pytorch|profiler|execution_trace|thread]", "aten::linear", "aten::addmm", None]
+    nodes = [
+        {"id": at, "name": name, "ctrl_deps": at - 1, "inputs": given, "outputs": given, "attrs": attrs}
+        for at, name in enumerate(names, start=2)
+    ]
+    return json.dumps({"schema": "1.1.1", "pid": 5, "start_ts": 1, "nodes": nodes, "finish_ts": 2}).encode()
+
+
 def torch_memory() -> bytes:
     """The last events of a few blocks, one that can't be read, and an action that nobody knows."""
     snapshot, _ = make_snapshot(events=12, keep=8)
@@ -254,6 +267,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "ncu": ncu,
     "nsys": nsys,
     "path-table": path_table,
+    "execution-trace": execution_trace,
     "proton": proton,
     "rocpd": rocpd,
     "rocprof": rocprof,

@@ -26,6 +26,7 @@ _ADDED = {  # an older store can't have them
     "collectives": (1, 6),
     "kernel_counters": (1, 8),
     **dict.fromkeys(("hlo_ops", "memory_blocks", "memory_events"), (1, 10)),
+    "op_nodes": (1, 11),
 }
 _MOST_MANIFEST_BYTES = 64 << 20
 _DAMAGED = "The store is damaged: import the original file again."

@@ -82,6 +82,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         "slow": SAMPLES / "slow",
         "recordings": SAMPLES / "recorded",
         "h200": SAMPLES / "h200",
+        "samples": SAMPLES,
         "serving": SAMPLES / "serving.json",
         "ranks": ranks,
         "table": table,

@@ -104,6 +104,7 @@ class OpArgs(msgspec.Struct, gc=False):
     kernel_file: str | None = None
     kernel_hash: str | None = None
     kernel_backend: str | None = None
+    record_function_id: int | None = field(default=None, name="Record function id")
     old_dims: Raw = field(default=_NONE, name="Input dims")
     old_external_id: int | None = field(default=None, name="external id")
 

@@ -180,6 +180,7 @@ class Columns:
                 **self._where(events),
                 **times,
                 "external_id": [a.old_external_id if a.external_id is None else a.external_id for a in args],
+                "record_function_id": [a.record_function_id or None for a in args],
                 "input_dims": self._texts([a.dims or a.old_dims for a in args], category),
                 "input_dtypes": self._texts([a.dtypes for a in args], category),
                 "input_strides": self._texts([a.strides for a in args], category),
