@@ -16,6 +16,7 @@ from typing import Any
 import click
 import kineto_events
 import polars as pl
+import works_on
 from json_schemas import json_page, schema_files
 from make_picture import PICTURE, make_picture
 from pages import ROOT, PageError, refresh, runnable_pages
@@ -318,6 +319,7 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "formats.md": formats_page,
     "kineto-events.md": lambda: kineto_events.page(_markdown),
+    "works-on.md": lambda: works_on.page(_markdown),
     "findings.md": findings_page,
     "tools.md": tools_page,
     "json.md": json_page,

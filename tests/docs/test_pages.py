@@ -25,6 +25,7 @@ REFERENCE = (
     "commands.md",
     "formats.md",
     "kineto-events.md",
+    "works-on.md",
     "findings.md",
     "tools.md",
     "json.md",
