@@ -16,6 +16,8 @@ import inferometer
 from inferometer.analyses.memory.history import find_recorded_history
 from inferometer.analyses.memory.use import NEEDED, memory_use
 from inferometer.errors import InputError
+from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import remarks_of
 
 CAPTURES = ("h100_qwen1.5-0.5b", "h100_vit", "mi300_qwen1.5-0.5b", "mi300_vit",
             "mi300_sglang_qwen3-8b_graph_capture_bs32", "mi300_vllm_gpt-oss_graph_capture")  # fmt: skip
@@ -195,3 +197,15 @@ def test_a_snapshot_has_no_ops(tmp_path: Path) -> None:
     path.write_text(json.dumps({"segments": [{"device": 0, "address": 1, "blocks": [block], "total_size": 512}]}))
     with pytest.raises(InputError, match="to group a snapshot by, found op"):
         memory_use(inferometer.open(path, NEEDED), by="op")
+
+
+def test_totals_that_can_t_be_are_shown_all_the_same(tmp_path: Path) -> None:
+    args = [{"Bytes": size, "Addr": 1, "Total Allocated": total, "Device Type": 1, "Device Id": 0}
+            for size, total in ((512, 0), (2**63, -(2**62)), (-1, 2**64), ("x", 7))]  # fmt: skip
+    events = [record(0) | {"ts": ts, "args": each} for ts, each in enumerate(args)]
+    (tmp_path / "t.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    found = memory_use(inferometer.open(tmp_path / "t.json", NEEDED))
+    [device] = found.devices.to_dicts()
+    assert (device["before_bytes"], device["peak_bytes"]) == (-512, 7)
+    assert not [remark for remark in remarks_of(found) if "before the recording" in remark]
+    assert "\u2588" in render_terminal(found, is_terminal=False)

@@ -57,7 +57,7 @@ def _strips(found: MemoryUse) -> Iterator[str]:
         if points.height > 1:
             width = -(-points.height // _MARKS)
             values = points["bytes"].to_list()
-            marks = [float(max(values[at : at + width])) for at in range(0, len(values), width)]
+            marks = [float(max(0, *values[at : at + width])) for at in range(0, len(values), width)]
             yield f"Allocated on {_name(*place)}, event by event, highest {format_bytes(max(values))}:"
             yield draw_strip(marks)
 
@@ -100,7 +100,7 @@ def _of_snapshot(row: Mapping[str, Any], device: str) -> Iterator[str]:
 
 
 def _of_records(row: Mapping[str, Any], device: str) -> Iterator[str]:
-    if row["before_bytes"]:
+    if row["before_bytes"] > 0:
         yield (
             f"{format_bytes(row['before_bytes'])} of {device} were allocated before the recording began. The file "
             "doesn't say what for."
