@@ -19,6 +19,8 @@ LONG: Final = {
     "tests/truth/*": "recompute sentences about real captures in plain Python",
     "tests/analyses/launched_by/test_truth.py::*": "recompute where launches of real captures come from",
     "tests/findings/test_planted.py::*": "find every planted fault",
+    "tests/analyses/memory/test_records.py::test_the_peak_of_a_capture_*": "read real captures, and recount them",
+    "tests/analyses/roofline/test_op_work.py::test_of_real_captures_*": "read real captures",
     "tests/formats/kineto/test_real_files.py::*": "read real captures, and recount them",
     "tests/formats/xplane/test_commands.py::*": "ask all commands of real profiles of JAX",
     "tests/analyses/groups/test_captures.py::*": "group the kernels of real captures",

@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import polars as pl
@@ -136,3 +137,20 @@ def test_of_real_captures_calls_and_bytes_add_up(shared_data: Path) -> None:
         assert found.calls == found.counted + found.inside + found.unknown, path.name
         each = found.frame.filter(pl.col("counted") > 0)
         assert found.bytes == (each["counted"] * (each["read_bytes"] + each["write_bytes"])).sum(), path.name
+
+
+def test_nodes_nested_by_the_thousand_take_no_time_of_their_square(tmp_path: Path) -> None:
+    n = 20_000
+    names = ("aten::mm", "autograd::engine::evaluate_function: MmBackward0")
+    nodes = [node(3 + at, names[at % 2], parent=2 + at, inputs=product(2, 2, 2)) for at in range(1, n + 1)]
+    began = process_time()
+    found = op_work(inferometer.open(write(tmp_path / "et.json", nodes)))
+    assert process_time() - began < 30
+    assert (found.calls, found.counted) == (n, 1)
+
+
+def test_work_beyond_64_bits_is_summed_all_the_same(tmp_path: Path) -> None:
+    m = 2**20
+    nodes = [node(at, "aten::mm", inputs=product(m, m + at, m)) for at in range(3, 8)]
+    found = op_work(inferometer.open(write(tmp_path / "et.json", nodes)))
+    assert found.flops == sum(2 * m * m * (m + at) for at in range(3, 8)) > 2**63
