@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import kineto_events
 import polars as pl
+import works_on
 from json_schemas import json_page, schema_files
 from make_picture import PICTURE, make_picture
 from pages import ROOT, PageError, refresh, runnable_pages
@@ -316,6 +318,8 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "losses.md": losses_page,
     "commands.md": commands_page,
     "formats.md": formats_page,
+    "kineto-events.md": lambda: kineto_events.page(_markdown),
+    "works-on.md": lambda: works_on.page(_markdown),
     "findings.md": findings_page,
     "tools.md": tools_page,
     "json.md": json_page,

@@ -201,6 +201,7 @@ def _op(args: dict[str, Any]) -> Row:
         **{column: args.get(key) for column, key in texts.items()},
         "input_strides": args.get("Input Strides"),
         "sequence_number": args.get("Sequence number"),
+        "record_function_id": args.get("Record function id") or None,
         "parent": None,
         **dict.fromkeys(("kernel_file", "kernel_hash", "kernel_backend")),
     }

@@ -29,10 +29,10 @@ QUESTIONS = (
     *(
         "hardware",
         "counters",
-        "memory",
         "timeline",
         "tables",
         "launched_by",
+        "memory",
         "groups",
         "steps",
         "model",

@@ -50,6 +50,23 @@ def kineto() -> bytes:
             {"ph": "b", "cat": "async", "name": "a", "pid": 1, "tid": 2, "ts": 10, "id": 1},
             event("cuda_profiler_range", "gemm", "1", "1", **{"dram__bytes.sum": 64}),
             event("quantum", "q", "1", "1"),
+            {
+                "ph": "i",
+                "cat": "cpu_instant_event",
+                "name": "[memory]",
+                "pid": 1,
+                "tid": 2,
+                "ts": 90,
+                "s": "t",
+                "args": {
+                    "Total Reserved": 2048,
+                    "Total Allocated": 512,
+                    "Bytes": 512,
+                    "Addr": 64,
+                    "Device Id": 0,
+                    "Device Type": 1,
+                },
+            },
         ],
         before={"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]},
     )
@@ -296,6 +313,19 @@ def tensorrt() -> bytes:
     return "\n".join(files).encode()
 
 
+def execution_trace() -> bytes:
+    """Two ops, one in the other, and the nodes of the process and of its thread; one node without a name."""
+    given = {"values": [[1, 2, 0, 6, 4, "cpu"], 3], "shapes": [[2, 3], []], "types": ["Tensor(float)", "Int"]}
+    given["strides"] = [[3, 1], []]
+    attrs = [{"name": "rf_id", "type": "uint64", "value": 7}, {"name": "tid", "type": "uint64", "value": 1}]
+    names = ["[pytorch|profiler|execution_trace|thread]", "aten::linear", "aten::addmm", None]
+    nodes = [
+        {"id": at, "name": name, "ctrl_deps": at - 1, "inputs": given, "outputs": given, "attrs": attrs}
+        for at, name in enumerate(names, start=2)
+    ]
+    return json.dumps({"schema": "1.1.1", "pid": 5, "start_ts": 1, "nodes": nodes, "finish_ts": 2}).encode()
+
+
 def torch_memory() -> bytes:
     """The last events of a few blocks, one that can't be read, and an action that nobody knows."""
     snapshot, _ = make_snapshot(events=12, keep=8)
@@ -320,6 +350,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "nsys": nsys,
     "onnxruntime": onnxruntime,
     "path-table": path_table,
+    "execution-trace": execution_trace,
     "proton": proton,
     "rocpd": rocpd,
     "rocprof": rocprof,

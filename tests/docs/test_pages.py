@@ -19,7 +19,17 @@ from inferometer.commands.main import cli
 from inferometer.formats.base import known_formats
 
 ROOT = Path(__file__).resolve().parents[2]
-REFERENCE = ("tables.md", "losses.md", "commands.md", "formats.md", "findings.md", "tools.md", "json.md")
+REFERENCE = (
+    "tables.md",
+    "losses.md",
+    "commands.md",
+    "formats.md",
+    "kineto-events.md",
+    "works-on.md",
+    "findings.md",
+    "tools.md",
+    "json.md",
+)
 MADE = ("README.md", "CONTRIBUTING.md", "docs/summary.svg", *(f"docs/reference/{name}" for name in REFERENCE))
 MARKDOWN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("samples/*.md")])
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

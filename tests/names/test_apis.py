@@ -2,7 +2,7 @@
 
 import pytest
 
-from inferometer.names.apis import ApiKind, api_kind, canonical_api, is_blocking_copy
+from inferometer.names.apis import ApiKind, api_kind, canonical_api, is_blocking_copy, is_of_cuda_or_hip
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,12 @@ def test_copies_block_unless_their_name_says_that_they_do_not() -> None:
     assert is_blocking_copy("hipMemcpyWithStream")
     assert not is_blocking_copy("cudaMemcpyAsync")
     assert not is_blocking_copy("cudaMemset")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("hipStreamWaitEvent", True), ("cudaGraphLaunch_v10000", True), ("cuLaunchKernelEx", True), ("submit", False),
+     ("custom", False), ("cudatest", False), ("vkQueueSubmit", False)],
+)  # fmt: skip
+def test_a_function_of_cuda_or_hip_is_known_by_its_prefix(name: str, known: bool) -> None:
+    assert is_of_cuda_or_hip(name) is known

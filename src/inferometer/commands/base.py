@@ -59,11 +59,15 @@ def wants_tracebacks() -> bool:
 
 @dataclass(frozen=True)
 class TraceArgument:
-    """The file that a command was pointed at. Opening it shows progress on a terminal."""
+    """The file that a command was pointed at. Opening it shows progress on a terminal.
+
+    `execution_trace`: a file of the same run that has arguments of its ops.
+    """
 
     path: str
     format: str | None = None
     limited: bool = True
+    execution_trace: str | None = None
 
     def open(self, tables: "Wanted" = None, *, rank: int | None = None) -> "Trace":
         """As `inferometer.open`; of a folder of ranks, only the file of `rank` is read where one is given.
@@ -77,12 +81,36 @@ class TraceArgument:
         with reading(self.path) as progress:
             ranks = None if rank is None else {rank}
             trace = open_trace(
-                self.path, tables, ranks=ranks, format=self.format, limits=self.limits(), progress=progress
+                self.path,
+                self._wanted(tables),
+                ranks=ranks,
+                format=self.format,
+                limits=self.limits(),
+                progress=progress,
             )
+        if self.execution_trace is not None:
+            from inferometer.formats.execution_trace.join import join_arguments
+
+            recorded = TraceArgument(self.execution_trace, limited=self.limited)
+            trace = join_arguments(trace, recorded.open({"op_nodes"}))
         return trace.under_name(without_folders(trace.facts.source)) if _asked_forms() == ["markdown"] else trace
 
+    def _wanted(self, tables: "Wanted") -> "Wanted":
+        """With what a join needs of the ops."""
+        if self.execution_trace is None or tables is None:
+            return tables
+        from inferometer.formats.execution_trace.join import NEEDED
+
+        if isinstance(tables, Mapping):
+            return {**tables, "ops": (*tables.get("ops", ()), *NEEDED)}
+        return {*tables, "ops"}
+
     def store(self, target: str, *, force: bool) -> "Trace":
-        """As `inferometer.import_trace`."""
+        """As `inferometer.import_trace`; a trace that is joined with another is held in memory meanwhile."""
+        if self.execution_trace is not None:
+            trace = self.open()
+            trace.save(target, force=force)
+            return trace
         from inferometer.commands.options.progress import reading
         from inferometer.formats.opening import import_trace
 

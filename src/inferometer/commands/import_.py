@@ -3,6 +3,7 @@
 import click
 
 from inferometer.commands.base import Output, TraceArgument, command, output_options, say_losses, source_argument
+from inferometer.commands.options.joined import execution_trace_option, with_arguments
 from inferometer.reports.schemas.schema import Schema
 
 SCHEMA = Schema("import", 1)
@@ -12,12 +13,13 @@ SCHEMA = Schema("import", 1)
          example="inferometer import trace.json.gz -o trace.ifm")  # fmt: skip
 @source_argument
 @click.option("-o", "--output", required=True, metavar="NAME.ifm", help="The store to make.")
+@execution_trace_option
 @click.option("--force", is_flag=True, help="Replace the store if it exists.")
 @output_options("json")
-def run(source: TraceArgument, output: str, force: bool, out: Output) -> None:
+def run(source: TraceArgument, output: str, execution_trace: str | None, force: bool, out: Output) -> None:
     from inferometer.errors import clean, printable
 
-    trace = source.store(output, force=force)
+    trace = with_arguments(source, execution_trace).store(output, force=force)
     rows, output = trace.count_rows(), printable(output)
     if out.form == "json":
         out.write_json(SCHEMA, {"store": output, "rows": rows, "losses": trace.losses.as_dict()})

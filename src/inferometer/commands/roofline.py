@@ -16,6 +16,7 @@ from inferometer.commands.base import (
 )
 from inferometer.commands.options.attribution import Attributing, attributing_options
 from inferometer.commands.options.counted import counters_option
+from inferometer.commands.options.joined import execution_trace_option, with_arguments
 from inferometer.commands.options.rooflines import device_for_bounds, model_trace
 from inferometer.commands.options.selection import top_option
 from inferometer.errors import clean
@@ -59,6 +60,7 @@ _MOST_NAMES = 8
     help="Tokens that a sliding window holds: in all layers, or in those with the quicker of two attention kernels.",
 )
 @counters_option
+@execution_trace_option
 @click.option(
     "--output-code",
     metavar="PATH",
@@ -77,6 +79,7 @@ def run(
     context: int | None,
     window: int | None,
     counters: str | None,
+    execution_trace: str | None,
     output_code: str | None,
     to_bench: str | None,
     force: bool,
@@ -96,7 +99,13 @@ def run(
 
     device, lengths = device_for_bounds(hardware, hardware_file), Lengths(each=context, window=window)
     found = model_trace(
-        source, how, device=device, lengths=lengths, counters=counters, output_code=output_code, top=top
+        with_arguments(source, execution_trace),
+        how,
+        device=device,
+        lengths=lengths,
+        counters=counters,
+        output_code=output_code,
+        top=top,
     )
     if to_bench is not None:
         _write_shapes(found, to_bench, force=force)

@@ -18,6 +18,7 @@ KERNEL_LAUNCH = "[kernel launch]"
 _LONGEST = 200  # no function has a longer name; searching a longer text could be slow
 _OURS = "(?:cuda|cu|hip)"
 _SUFFIXED = re.compile(rf"({_OURS}[A-Z]\w*?)(?:_v[0-9]+|_ptsz|_ptds|_spt|R0[0-9]{{3}})+")
+_FUNCTION = re.compile(f"{_OURS}[A-Z]")
 _KINDS: tuple[tuple[ApiKind, re.Pattern[str]], ...] = (
     ("graph", re.compile(rf"{_OURS}GraphLaunch")),
     ("launch", re.compile(rf"{_OURS}(?:Ext|Hcc)?(?:Module)?Launch(?!HostFunc)|{re.escape(KERNEL_LAUNCH)}$")),
@@ -47,6 +48,12 @@ def api_kind(name: str) -> ApiKind:
     """
     name = canonical_api(name)
     return next((kind for kind, pattern in _KINDS if pattern.match(name)), "other")
+
+
+@lru_cache(maxsize=65_536)
+def is_of_cuda_or_hip(name: str) -> bool:
+    """Whether this is a function of CUDA's or HIP's interface, of which the name says whether it launches a graph."""
+    return _FUNCTION.match(name) is not None
 
 
 def is_blocking_copy(name: str) -> bool:

@@ -27,6 +27,7 @@ _ADDED = {  # an older store can't have them
     "kernel_counters": (1, 8),
     **dict.fromkeys(("hlo_ops", "memory_blocks", "memory_events"), (1, 10)),
     "tests": (1, 11),
+    "op_nodes": (1, 11),
 }
 _MOST_MANIFEST_BYTES = 64 << 20
 _DAMAGED = "The store is damaged: import the original file again."

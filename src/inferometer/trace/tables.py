@@ -174,6 +174,9 @@ OPS = Table(
         _START,
         _DUR,
         Column("external_id", _I64, "Ties it to calls and launches.", _NOT_RECORDED),
+        Column(
+            "record_function_id", _I64, "Names it in an execution trace of the same run.", "no observer asked for it"
+        ),
         Column("parent", _I64, "`external_id` of the op around it.", "the source gives nesting by time only"),
         Column("input_dims", _TEXT, "Shapes of the inputs, JSON.", "shapes were not recorded"),
         Column("input_dtypes", _TEXT, "Types of the inputs, JSON.", "shapes were not recorded"),
@@ -185,6 +188,30 @@ OPS = Table(
         Column("kernel_backend", _TEXT, "What compiled it (`triton`).", "not compiled, or not recorded"),
     ],
     time="start_ns",
+)
+
+OP_NODES = Table(
+    "op_nodes",
+    "A framework operator as an execution trace has it: what it was called with, and no times.",
+    [
+        Column("op", _TEXT, "The operator's name, or that of a range of the user's."),
+        _RANK,
+        _maybe(_PROCESS, _NOT_RECORDED),
+        Column("thread", _I64, "Its thread, as the trace numbers them from 1.", _NOT_RECORDED),
+        Column("node", _I64, "The node's number: nodes have them in the order in which they begin.", "not readable"),
+        Column("parent", _I64, "`node` of the op around it, or of its thread.", _NOT_RECORDED),
+        Column("record_function_id", _I64, "Names it in a profile of the same run.", "no profiler asked for it"),
+        Column("input_dims", _TEXT, "Shapes of the inputs, JSON.", "not readable"),
+        Column("input_dtypes", _TEXT, "Types of the inputs, JSON.", "not readable"),
+        Column("input_strides", _TEXT, "Strides of the inputs, JSON.", _NOT_RECORDED),
+        Column("scalars", _TEXT, "Values of the scalar inputs, JSON.", "not readable"),
+        Column("output_dims", _TEXT, "Shapes of the outputs, JSON.", "not readable"),
+        Column("output_dtypes", _TEXT, "Types of the outputs, JSON.", "not readable"),
+        Column("sequence_number", _I64, "Ties a forward op to its backward.", "no autograd"),
+        Column("schema", _TEXT, "The operator's signature.", "not an operator, or not recorded"),
+        Column("kernel_file", _TEXT, "File of a compiled kernel.", "not compiled, or not recorded"),
+        Column("kernel_backend", _TEXT, "What compiled it (`triton`).", "not compiled, or not recorded"),
+    ],
 )
 
 FRAMES = Table(
@@ -353,13 +380,21 @@ MEMORY_EVENTS = Table(
     "memory_events",
     "Something that an allocator of device memory did.",
     [
-        Column("action", _TEXT, "`alloc`, `free_requested`, `free_completed`, `segment_alloc`, `oom`, …"),
+        Column(
+            "action",
+            _TEXT,
+            "`alloc`, `free`, `free_requested`, `free_completed`, `segment_alloc`, `oom`, …; `sample`: of no block.",
+        ),
         Column("device", _TEXT, "Where.", "the file names no device"),
+        _maybe(_PROCESS, _NOT_RECORDED),
+        _maybe(_THREAD, _NOT_RECORDED),
         Column("order", _I64, "Its place among the events of its device, from 0."),
         Column("time_ns", _I64, "When, ns on the trace's clock.", _NOT_RECORDED),
         Column("address", _I64, "Of which block or segment.", "of none"),
         Column("bytes", _I64, "Its size.", "of none"),
         Column("stream", _I64, "For which stream.", _NOT_RECORDED),
+        Column("allocated_bytes", _I64, "What is allocated on the device by then, bytes.", _NOT_RECORDED),
+        Column("reserved_bytes", _I64, "What the allocator has reserved there by then, bytes.", _NOT_RECORDED),
         _ALLOCATED_AT,
         _RANK,
     ],
@@ -518,6 +553,7 @@ TABLES: dict[str, Table] = {
         COLLECTIVES,
         CALLS,
         OPS,
+        OP_NODES,
         FRAMES,
         SPANS,
         GRAPH_NODES,

@@ -80,11 +80,12 @@ class Profiling:
                 process.wait(_STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
     def _run(self, place: Path) -> None:
         words = (*self._command, "record", "--server", self._url, "--seconds", str(SECONDS), "-o", str(place))
         try:
-            self._process = subprocess.Popen(
+            process = self._process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -93,15 +94,16 @@ class Profiling:
                 errors="replace",
                 start_new_session=True,  # Ctrl-C is for us
             )
-            said = self._process.communicate(timeout=_LONGEST_S)[1]
+            said = process.communicate(timeout=_LONGEST_S)[1]
         except subprocess.TimeoutExpired:
             self._end()
+            process.communicate()
             self._on_done(f"No profile: it took longer than {_LONGEST_S:g} s.")
             return
         except OSError as error:
             self._on_done(f"No profile: {error.strerror}")
             return
-        if self._process.returncode == 0:
+        if process.returncode == 0:
             self._on_done(f"Profiled for {SECONDS} s: {place}")
         else:
             lines = [line for line in said.splitlines() if line.strip()] or ["it gave no reason"]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import trace_of
+from tests.xplane_files import real_files
 
+import inferometer
 from inferometer import Trace
 from inferometer.analyses.groups.groups import Groups, find_groups
 from inferometer.analyses.groups.kernel_roles import role_of
@@ -515,3 +518,25 @@ def test_order_of_rows_changes_nothing_and_no_launch_is_counted_twice(calls: lis
 def test_names_of_one_fold_come_in_order_whatever_their_codes() -> None:
     work = SimpleNamespace(kernels=["norm<64>", "copy", "norm<256>"], fold_of_kernel=np.array([7, 3, 7]))
     assert named(cast("Ordered", work)) == {3: ["copy"], 7: ["norm<256>", "norm<64>"]}
+
+
+@pytest.mark.parametrize(
+    ("api", "in_graph"), [("hipStreamWaitEvent", 0), ("hipGraphLaunch", 2), ("cudaLaunchKernel", 0), ("submit", 2)]
+)
+def test_two_kernels_of_one_call_are_a_graph_only_where_the_call_may_launch_one(api: str, in_graph: int) -> None:
+    call = {"api": api, "process": 1, "thread": 2, "start_ns": 0, "dur_ns": 5, "correlation_id": 3}
+    pair = [{"kernel": name, "process": 1, "start_ns": at, "dur_ns": 5, "correlation_id": 3}
+            for at, name in enumerate((FIRST, SECOND))]  # fmt: skip
+    assert find_groups(trace_of(pair, calls=[call])).in_graph == in_graph
+
+
+@real_files
+def test_of_real_profiles_of_jax_launches_in_graphs_are_those_of_graph_launches(path: Path) -> None:
+    trace = inferometer.open(path)
+    calls = {row["correlation_id"]: row["api"] for row in trace.calls.collect().to_dicts()}
+    replayed = [
+        row for row in trace.launches.collect().to_dicts() if "GraphLaunch" in calls.get(row["correlation_id"], "")
+    ]
+    found = find_groups(trace)
+    assert found.in_graph == len(replayed)
+    assert bool(replayed) == any("graph replays" in remark for remark in remarks_of(found))

@@ -7,7 +7,8 @@ from tools.make_memory_snapshot import encode, make_snapshot, stack
 
 import inferometer
 from inferometer.analyses.memory.history import Lifetime, find_history
-from inferometer.analyses.memory.use import By, memory_use
+from inferometer.analyses.memory.holders import By
+from inferometer.analyses.memory.use import memory_use
 from inferometer.errors import InputError
 
 ALL, SOME = {"events": 300, "keep": 400}, {"events": 300, "keep": 120}
@@ -54,7 +55,7 @@ def test_what_a_holder_is_called(tmp_path: Path, by: By, holder: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(encode({"segments": [{"device": 0, "address": 1, "blocks": [block], "total_size": 512}]}, ".json"))
     found = memory_use(inferometer.open(path), by=by)
-    assert found.holders.to_dicts() == [{"device": "gpu:0", "holder": holder, "bytes": 512, "blocks": 1, "share": 1.0}]
+    assert found.holders.rows() == [(None, "gpu:0", holder, 512, 1, 1.0)]
     assert "its peak is the state at the end" in " ".join(inferometer.json_of(found)["remarks"])
 
 

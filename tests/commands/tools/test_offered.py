@@ -16,7 +16,6 @@ NOT_OFFERED = {
     **dict.fromkeys(("import", "export", "report", "replay", "mine"), "writes a file"),
     "leaderboard": "reads results of ours, not traces",
     "counters": "reads counters of launches that ran alone, not a trace",
-    "memory": "reads a snapshot of an allocator, not a trace",
     "fleet": "reads a fleet of ours, not a trace",
     "rules": "describes the rules, not a trace",
     "operators": "describes the catalogue, not a trace",

@@ -144,7 +144,7 @@ def test_a_call(cat: str, read: Read) -> None:
 def test_an_op_keeps_its_shapes_as_recorded(read: Read) -> None:
     text = """{"traceEvents": [
   {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 10, "dur": 4,
-   "args": {"External id": 5, "Record function id": 0, "Concrete Inputs": ["", "1.0"],
+   "args": {"External id": 5, "Record function id": 7, "Concrete Inputs": ["", "1.0"],
      "Input type": ["float", "Scalar"], "Input Strides": [[1024, 1], []],
      "Input Dims": [[16, 1024], []], "Sequence number": 12, "Fwd thread id": 0,
      "kernel_file": "/tmp/t.py", "kernel_hash": "cafe", "kernel_backend": "triton", "Ev Idx": 3}}]}"""
@@ -156,6 +156,7 @@ def test_an_op_keeps_its_shapes_as_recorded(read: Read) -> None:
         "start_ns": 10_000,
         "dur_ns": 4_000,
         "external_id": 5,
+        "record_function_id": 7,
         "parent": None,
         "input_dims": "[[16, 1024], []]",
         "input_dtypes": '["float", "Scalar"]',

@@ -95,6 +95,7 @@ def test_every_event_is_a_row_or_a_counted_loss(capture: Path) -> None:
     written = Counter(each.get("cat") or f"ph {each['ph']}" for each in events_of(capture))
     assert trace.losses.seen == written
     rows_of = {name: frame.collect().height for name, frame in trace.tables.items()}
+    assert rows_of.pop("memory_events") == written["cpu_instant_event"]  # each is a sample in `counters`, too
     assert sum(rows_of.values()) == sum(written.values()) - trace.losses.dropped()
     assert {loss.name for loss in trace.losses if loss.dropped} <= {"metadata_event", "flow_event"}
     assert not {loss.name for loss in trace.losses} & {"truncated", "broken_compression", "changed_while_read"}

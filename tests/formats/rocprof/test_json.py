@@ -216,6 +216,14 @@ def test_what_is_no_such_file_says_what_was_expected(tmp_path: Path, text: str) 
         inferometer.open(path, format="rocprof")
 
 
+@pytest.mark.parametrize("text", ['{"rocprofiler-sdk-tool"', '{"rocprofiler-sdk-tool":', '{"rocprofiler-sdk-tool": ['])
+def test_a_file_that_ends_before_its_first_process_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "cut.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match="with a process in it, found b'none'"):
+        inferometer.open(path, format="rocprof")
+
+
 def test_a_file_that_ends_anywhere_is_a_part_of_the_whole(tmp_path: Path, small: Path) -> None:
     data, whole = small.read_bytes(), inferometer.open(small, {"launches"}).tables["launches"].collect().height
     path = tmp_path / "cut.json"

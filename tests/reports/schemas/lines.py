@@ -45,7 +45,14 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "counters": ("counters {h200}/ncu_raw.csv.gz --match gemm", "counters {h200}/ncu_details.csv.gz --top 2"),
     "formats": ("formats",),
-    "memory": ("memory {snapshot}", "memory {snapshot} --by stack --top 2"),
+    "memory": (
+        *("memory {snapshot}", "memory {snapshot} --by stack --top 2"),
+        "memory {samples}/cpu/profile.json.gz",
+    ),
+    "op_work": (
+        "ops {samples}/cpu/et.json.gz --hardware 'H200 SXM' --top 200",
+        "ops {samples}/cpu/profile.json.gz --execution-trace {samples}/cpu/et.json.gz",
+    ),
     "rules": ("rules",),
     "given_shapes": ("operators --shapes {shapes}", "operators --shapes {shapes} --hardware 'MI300X'"),
     "groups": (
@@ -192,6 +199,7 @@ NEVER: Final[dict[str, tuple[str, ...]]] = {
         "compare.InputChange.dtypes",
     ),
     "of a folder of ranks that differ, a redacted copy, a file of another device's events": (
+        *(f"memory.{name}.rank" for name in ("DeviceMemory", "Holder", "MemorySlice")),
         *("facts.Device.rank", "facts.RankFile.shift_ns", "facts.Facts.redacted", "facts.Facts.other_events"),
     ),
 }

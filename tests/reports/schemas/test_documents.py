@@ -93,6 +93,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         "h200": SAMPLES / "h200",
         "engines": SAMPLES / "engines",
         "other_model": other_model,
+        "samples": SAMPLES,
         "serving": SAMPLES / "serving.json",
         "ranks": ranks,
         "table": table,

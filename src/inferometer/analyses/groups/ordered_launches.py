@@ -16,7 +16,7 @@ from inferometer.analyses.correlation import CALL_KEY, find_calls
 from inferometer.analyses.nesting import find_innermost
 from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.names import decode
-from inferometer.names.apis import api_kind
+from inferometer.names.apis import api_kind, is_of_cuda_or_hip
 
 MOST_LAUNCHES = 32
 """Launches of one op; the largest in our traces, a fused backward of embeddings, has 17."""
@@ -33,9 +33,10 @@ class Ordered:
     """Columns of launches by stream and start; row i and i + 1 are neighbours where `lane` is the same.
 
     `fold` numbers the short names in `folded`; `kernel` the names in `kernels`. `op`, `call` and `thread` are row
-    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: a graph launch or a call that
-    launched several; `is_captured`: known by its call alone, and took no time. `op_name` numbers the names in `ops`.
-    `fold_of_kernel`: for each of `kernels`. `calls`: the thread, `called_ns` and `path_id` of each call.
+    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: of a graph launch, or of a
+    call that is no function of CUDA or HIP and launched several; `is_captured`: known by its call alone, and took
+    no time. `op_name` numbers the names in `ops`. `fold_of_kernel`: for each of `kernels`. `calls`: the thread,
+    `called_ns` and `path_id` of each call.
     """
 
     kernels: list[str]
@@ -154,11 +155,20 @@ def _numbered(names: pl.Series) -> tuple[list[str], Numbers]:
 
 
 def _of_graphs(call: Numbers, called: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which launches share their call with others, or have a call that launches a graph, be it of one kernel."""
+    """Which launches have a call that launches a graph, be it of one kernel, or share one that may do anything.
+
+    Of CUDA and HIP only graph launches count: AMD's profilers file two kernels under one `hipStreamWaitEvent`.
+    """
     counts = np.bincount(call[call != NONE], minlength=called.height + 1)
-    graphs = [name for name in called["api"].unique().drop_nulls() if api_kind(name) == "graph"]
-    is_graph = np.append(called["api"].is_in(graphs).fill_null(value=False).to_numpy(), False)
-    return np.asarray((call != NONE) & ((counts[call] > 1) | is_graph[call]))
+    names = called["api"].unique().drop_nulls().to_list()
+    is_graph = _is_any(called["api"], [name for name in names if api_kind(name) == "graph"])
+    is_open = ~_is_any(called["api"], [name for name in names if is_of_cuda_or_hip(name)])
+    return np.asarray((call != NONE) & (is_graph[call] | (is_open[call] & (counts[call] > 1))))
+
+
+def _is_any(apis: pl.Series, names: list[str]) -> NDArray[np.bool_]:
+    """Which calls have one of the names; with a False behind them, of no call."""
+    return np.append(apis.is_in(names).fill_null(value=False).to_numpy(), False)
 
 
 def _shared_without_call(tied: pl.DataFrame) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from inferometer.registry import find
 
 COMMANDS = (
     *("summary", "findings", "kernels", "launches", "tree", "groups", "spans", "calls", "timeline", "steps"),
-    *("roofline", "compare", "hardware", "formats"),
+    *("roofline", "ops", "memory", "compare", "hardware", "formats"),
 )
 DATA_NOTE = (
     "Names and texts in the answer (kernels, ops, ranges, files, log lines) come from the profiled program: they are "
@@ -28,7 +28,11 @@ _LARGEST = 2**31 - 1  # of a number of rows, a rank or a stream, where the optio
 
 _PATHS = frozenset(
     {"file", "base", "candidate", "base_set", "capture", "learn_from", "serving", "counters", "of", "output_code"}
-    | {"hardware_file", "model_config"}  # a model's name is none, and found all the same: its last part counts
+    | {
+        "hardware_file",
+        "model_config",
+        "execution_trace",
+    }  # a model's name is none, and found all the same: its last part counts
 )
 _TEXTS = frozenset({"between", "device", "format", "framework", "hardware", "match", "my", "name", "rule"})
 _LEFT_OUT = frozenset(

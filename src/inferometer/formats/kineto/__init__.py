@@ -1,9 +1,9 @@
 """PyTorch profiler (Kineto) and other Chrome-trace JSON.
 
 Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, collectives, calls,
-ops, frames, spans, counters and, of CUPTI's profiler of ranges, kernel_counters. Modules: `events` gets events out of
-JSON text with `formats/json_text`, `scan` is the quick way for launches alone, `dispatch` and `columns` make tables of
-them, `header` reads what is next to them.
+ops, frames, spans, counters, memory_events and, of CUPTI's profiler of ranges, kernel_counters. Modules: `events` gets
+events out of JSON text with `formats/json_text`, `scan` is the quick way for launches alone, `dispatch`, `columns` and
+`memory` make tables of them, `header` reads what is next to them.
 
 `formats/kineto` reads PyTorch profiler files and other Chrome traces: an object with `traceEvents`, a bare array of
 events, or an array of such objects.
@@ -117,7 +117,9 @@ FORMAT = Format(
     read=_read,
     start=_start,
     tell_rank=_tell_rank,
-    tables=frozenset({"launches", "collectives", "calls", "ops", "frames", "spans", "counters", "kernel_counters"}),
+    tables=frozenset(
+        {"launches", "collectives", "calls", "ops", "frames", "spans", "counters", "memory_events", "kernel_counters"}
+    ),
     recorded_by=(
         "with torch.profiler.profile(record_shapes=True, with_stack=True) as p: step(); "
         "then p.export_chrome_trace('trace.json.gz')"

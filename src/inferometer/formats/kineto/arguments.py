@@ -104,6 +104,7 @@ class OpArgs(msgspec.Struct, gc=False):
     kernel_file: str | None = None
     kernel_hash: str | None = None
     kernel_backend: str | None = None
+    record_function_id: int | None = field(default=None, name="Record function id")
     old_dims: Raw = field(default=_NONE, name="Input dims")
     old_external_id: int | None = field(default=None, name="external id")
 
@@ -136,7 +137,10 @@ class TrackArgs(msgspec.Struct, gc=False):
 class MemoryArgs(msgspec.Struct, gc=False):
     """Arguments of a memory record."""
 
+    bytes: int | None = field(default=None, name="Bytes")
+    address: int | None = field(default=None, name="Addr")
     total: int | None = field(default=None, name="Total Allocated")
+    reserved: int | None = field(default=None, name="Total Reserved")
     device: int | None = field(default=None, name="Device Id")
     device_type: int | None = field(default=None, name="Device Type")
 

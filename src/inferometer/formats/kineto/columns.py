@@ -30,18 +30,21 @@ from inferometer.formats.kineto.arguments import (
 )
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
-from inferometer.formats.kineto.ids import AnyEvent, Ids, find_devices, find_streams, number_in
+from inferometer.formats.kineto.ids import AnyEvent, Ids, find_counted_device, find_devices, find_streams, number_in
+from inferometer.formats.kineto.memory import MemoryRecords
 from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
 from inferometer.trace.builder import TraceBuilder, Values
 
 _MODULE = "nn.Module: "
 LAUNCH_KINDS = {
     "kernel": "kernel",
+    "mtia_ccp_events": "kernel",
     "gpu_memcpy": "memcpy",
     "gpu_memset": "memset",
     "memcpy": "memcpy",
     "memset": "memset",
 }
+_DEVICE_KINDS = {"mtia_ccp_events": "mtia"}  # all others are GPUs, XPUs included
 _LONGEST_NS = 2**53  # 104 days: a thousand such durations still add up within 64 bits
 E = TypeVar("E", Event, LaunchEvent)
 
@@ -62,23 +65,32 @@ class Columns:
         self._frame_args = ArgsDecoder(FrameArgs, out.losses)
         self._track_args = ArgsDecoder(TrackArgs, out.losses)
         self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
+        self.records = MemoryRecords(out)
         self._ranges = 0
 
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
         events, times = self._timed(events, category)
         args = self._launch_args.decode(events, category)
-        self._add_launches(events, args, times, kind)
+        devices = find_devices(args, events, _DEVICE_KINDS.get(category.lower(), "gpu"))
+        self._add_launches(events, args, times, kind, devices)
         if kind == "kernel" and self._out.wants("collectives"):
-            self._add_collectives(events, args, times["start_ns"], category)
+            self._add_collectives(events, args, times["start_ns"], category, devices)
 
     def decoded_launches(self, events: list[LaunchEvent], category: str) -> None:
         """The same from events whose arguments are decoded."""
         events, times = self._timed(events, category)
-        self._add_launches(events, [event.args for event in events], times, LAUNCH_KINDS[category])
+        args = [event.args for event in events]
+        devices = find_devices(args, events, _DEVICE_KINDS.get(category, "gpu"))
+        self._add_launches(events, args, times, LAUNCH_KINDS[category], devices)
 
     def _add_launches(
-        self, events: Sequence[AnyEvent], args: list[LaunchArgs], times: dict[str, Values], kind: str
+        self,
+        events: Sequence[AnyEvent],
+        args: list[LaunchArgs],
+        times: dict[str, Values],
+        kind: str,
+        devices: list[str | None],
     ) -> None:
         occupancy = [None if a.occupancy is None else a.occupancy / 100 for a in args]
         self._out.add(
@@ -87,7 +99,7 @@ class Columns:
             {
                 "kind": kind,
                 "kernel": _names(events),
-                "device": find_devices(args, events),
+                "device": devices,
                 "context": [a.context for a in args],
                 "stream": find_streams(args, events),
                 "host": self.ids.hosts(events),
@@ -107,7 +119,12 @@ class Columns:
         )
 
     def _add_collectives(
-        self, events: list[Event], launch_args: list[LaunchArgs], start_ns: Values, category: str
+        self,
+        events: list[Event],
+        launch_args: list[LaunchArgs],
+        start_ns: Values,
+        category: str,
+        devices: list[str | None],
     ) -> None:
         """A further row for each launch whose arguments name a collective."""
         naming = [COLLECTIVE_SIGN in bytes(event.args) for event in events]
@@ -120,7 +137,7 @@ class Columns:
             len(named),
             {
                 "kernel": _names(named),
-                "device": find_devices(of_launches, named),
+                "device": [*compress(devices, naming)],
                 "stream": find_streams(of_launches, named),
                 "start_ns": np.asarray(start_ns)[np.array(naming)],
                 **{name: [getattr(each, name) for each in args] for name in CollectiveArgs.__struct_fields__},
@@ -163,6 +180,7 @@ class Columns:
                 **self._where(events),
                 **times,
                 "external_id": [a.old_external_id if a.external_id is None else a.external_id for a in args],
+                "record_function_id": [a.record_function_id or None for a in args],
                 "input_dims": self._texts([a.dims or a.old_dims for a in args], category),
                 "input_dtypes": self._texts([a.dtypes for a in args], category),
                 "input_strides": self._texts([a.strides for a in args], category),
@@ -222,37 +240,31 @@ class Columns:
         self._out.add("spans", len(events), {**columns, "start_ns": start_ns, "dur_ns": 0})
 
     def memory(self, events: list[Event], category: str) -> None:
-        """`cpu_instant_event`: the allocator's records; the total allocated after each is kept."""
+        """`cpu_instant_event`: the allocator's records."""
         events, start_ns = self._started(events, category)
         args = self._memory_args.decode(events, category)
-        self._out.add(
-            "counters",
-            len(events),
-            {
-                "metric": "memory_allocated",
-                "device": [f"gpu:{a.device}" if a.device_type else "cpu" for a in args],
-                "process": self.ids.processes(events),
-                "time_ns": start_ns,
-                "value": [a.total for a in args],
-                "unit": "bytes",
-            },
-        )
+        self.records.add(_names(events), args, start_ns, self._where(events))
 
     def counters(self, events: list[Event], category: str) -> None:
-        """Phase C: one row for each series of the event's arguments."""
+        """Phase C: one row for each series of the event's arguments.
+
+        Hardware counters have a process `GPU 0 Counters`, and a series without a name.
+        """
         events, start_ns = self._started(events, category)
-        rows: list[tuple[str, int | None, int, float]] = []
+        rows: list[tuple[str, str | None, int | None, int, float]] = []
         for event, time_ns in zip(events, start_ns.tolist(), strict=True):
             series = self._series(event)
             if not series:
                 self._out.losses.count("counter_without_value", category=category, example=event.name)
+            device = find_counted_device(event.pid)
+            process = self.ids.process(event.pid) if device is None else None
             for key, value in series.items():
-                single = len(series) == 1 and key in ("value", event.name)
+                single = len(series) == 1 and key in ("", "value", event.name)
                 name = event.name if single else f"{event.name}.{key}"
-                rows.append((name or key, self.ids.process(event.pid), time_ns, value))
+                rows.append((name or key, device, process, time_ns, value))
         if rows:
-            names, processes, times, values = map(list, zip(*rows, strict=True))
-            columns: dict[str, Values] = {"metric": names, "process": processes, "time_ns": times, "value": values}
+            names = ("metric", "device", "process", "time_ns", "value")
+            columns: dict[str, Values] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
             self._out.add("counters", len(rows), columns)
 
     def profiler_ranges(self, events: list[Event], category: str) -> None:

@@ -9,6 +9,7 @@ from inferometer.formats.json_text.records import BAD_JSON
 from inferometer.formats.kineto.columns import LAUNCH_KINDS, Columns
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
+from inferometer.formats.kineto.memory import RECORDS
 from inferometer.formats.kineto.pairs import Pairs
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import NamedId
@@ -21,13 +22,15 @@ _PAIRED = frozenset("BE")
 _INSTANTS = frozenset("iIR")
 _CALLS = (
     *("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "glow_runtime", "mtia_runtime"),
-    *("privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver"),
+    *("privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver", "hpu_op"),
 )
 OPS = ("cpu_op", "operator")
 _FRAMES = ("python_function", "python")
-_HOST_SPANS = ("user_annotation", "trace", "overhead")
+_HOST_SPANS = ("user_annotation", "trace", "overhead", "collective_comm", "mtia_insight")
+_MEMORY = "cpu_instant_event"
+_OF_MEMORY = ("counters", "memory_events")
 _PROFILER_RANGE = "cuda_profiler_range"
-_DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
+_DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync", "cuda_event", "xpu_sync")
 _OF_HOST = frozenset({"", *_CALLS, *OPS, *_FRAMES, *_HOST_SPANS})
 
 Tables = tuple[str, ...]
@@ -89,17 +92,21 @@ class Sorter:
         elif phase in _PAIRED:
             self._see(label, self._tables(category), events)
         elif phase in _INSTANTS:
-            memory = category == "cpu_instant_event"
-            table = "counters" if memory else "spans"
-            self._see(label, (table,), events)
-            if self._out.wants(table):
-                (self.columns.memory if memory else self.columns.instants)(events, label)
+            records = [event for event in events if event.name in RECORDS] if category == _MEMORY else []
+            marks = [event for event in events if event.name not in RECORDS] if records else events
+            self._instants(records, label, _OF_MEMORY, self.columns.memory)
+            self._instants(marks, label, ("spans",), self.columns.instants)
         elif phase == "C":
             self._see(label, ("counters",), events)
             if self._out.wants("counters"):
                 self.columns.counters(events, label)
         else:
             self._drop(phase, label, events)
+
+    def _instants(self, events: list[Event], label: str, tables: Tables, handler: Handler) -> None:
+        self._see(label, tables, events)
+        if events and self._out.wants(*tables):
+            handler(events, label)
 
     def _complete(self, category: str, label: str, events: list[Event]) -> None:
         """Complete events: to their table, or counted as unknown."""

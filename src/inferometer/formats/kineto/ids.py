@@ -12,6 +12,7 @@ from inferometer.trace.losses import Losses
 
 AnyEvent = Event | LaunchEvent
 _HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
+_COUNTED = re.compile(r"GPU (\d{1,9}) Counters")
 _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
 
 
@@ -76,16 +77,24 @@ class Ids:
         self._header.threads.setdefault((None, number), NamedId(None, number, name=text))
 
 
-def find_devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[str | None]:
+def find_devices(
+    args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent], kind: str = "gpu"
+) -> list[str | None]:
     """`gpu:N` from the arguments, else from a numeric process id, which is the device's on a device track."""
     ids = [event.pid if a.device is None else a.device for a, event in zip(args, events, strict=True)]
-    known = {device: _device_text(device) for device in set(ids)}
+    known = {device: _device_text(device, kind) for device in set(ids)}
     return [known[device] for device in ids]
 
 
-def _device_text(device: Id) -> str | None:
+def _device_text(device: Id, kind: str) -> str | None:
     number = number_in(device)
-    return f"gpu:{number}" if number is not None and number >= 0 else None
+    return f"{kind}:{number}" if number is not None and number >= 0 else None
+
+
+def find_counted_device(pid: Id) -> str | None:
+    """`gpu:0` of the process `GPU 0 Counters`, under which hardware counters stand; None of any other."""
+    match = _COUNTED.fullmatch(pid) if isinstance(pid, str) else None
+    return match and f"gpu:{int(match[1])}"
 
 
 def find_streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:

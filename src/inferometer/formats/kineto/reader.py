@@ -21,7 +21,7 @@ from inferometer.trace.facts import Device, Facts
 
 NAME = "kineto"
 _LOOK_BYTES = 1 << 20
-_RANKED = ("launches", "collectives", "calls", "ops", "frames", "spans", "counters")
+_RANKED = ("launches", "collectives", "calls", "ops", "frames", "spans", "counters", "memory_events")
 
 
 def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
@@ -188,4 +188,5 @@ class _Document:
             self._out.fill("launches", process, first_row=self._first_rows["launches"])
         self._first_rows = {table: self._out.rows(table) for table in _RANKED}
         self._sorter.columns.call_processes.clear()
+        self._sorter.columns.records.start_over()
         self.header.rank = None

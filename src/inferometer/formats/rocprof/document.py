@@ -85,7 +85,7 @@ class Document:
             self._refuse("an object", bytes(text.buf[text.pos : min(text.end, text.pos + 20)]))
         try:
             for key in text.fields():
-                if key == KEY and text.peek() in b"[{":
+                if key == KEY and text.peek() in (ord("["), ord("{")):  # or -1, at the end
                     self._processes()
                 else:
                     text.take_value()

@@ -4,10 +4,10 @@ Reading it back with `inferometer.open` gives the same launches, collectives, ca
 but for what the format has no place for: a row of collectives without its launch, the kind `graph` of a launch (it
 becomes a kernel), a launch's `process` where several processes called, a device that is no `gpu:N`, the `parent` of an
 op and the `path_id` of a call (they stand in the arguments), domains of spans that PyTorch doesn't know (the argument
-`domain`), `device`, `host` and `unit` of a counter other than the allocator's, a counter's sample without a number, and
-a `rank` that some rows of a file lack. Rows of `host_events` and `steps` become events of these categories, which our
-reader counts as unknown. Tables without a form are left to the caller to report. The tool of a file read back is
-Kineto's where the trace knew devices or ranks.
+`domain`), `device`, `host` and `unit` of a counter other than the allocator's, blocks and reserved bytes of its
+records, a counter's sample without a number, and a `rank` that some rows of a file lack. Rows of `host_events` and
+`steps` become events of these categories, which our reader counts as unknown. Tables without a form are left to the
+caller to report. The tool of a file read back is Kineto's where the trace knew devices or ranks.
 
 The format has one rank a file, so several ranks are several files.
 """

@@ -49,7 +49,12 @@ _CALL_ARGS = (
     ("bytes", "bytes"),
     ("path_id", "path_id"),
 )
-_OP_ARGS = (("External id", "external_id"), ("parent", "parent"), ("Sequence number", "sequence_number"))
+_OP_ARGS = (
+    ("External id", "external_id"),
+    ("Record function id", "record_function_id"),
+    ("parent", "parent"),
+    ("Sequence number", "sequence_number"),
+)
 _OP_JSON = (
     ("Concrete Inputs", "scalars"),
     ("Input type", "input_dtypes"),
