@@ -85,7 +85,7 @@ class Profiling:
     def _run(self, place: Path) -> None:
         words = (*self._command, "record", "--server", self._url, "--seconds", str(SECONDS), "-o", str(place))
         try:
-            process = self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -94,14 +94,16 @@ class Profiling:
                 errors="replace",
                 start_new_session=True,  # Ctrl-C is for us
             )
+        except OSError as error:
+            self._on_done(f"No profile: {error.strerror}")
+            return
+        self._process = process
+        try:
             said = process.communicate(timeout=_LONGEST_S)[1]
         except subprocess.TimeoutExpired:
             self._end()
             process.communicate()
             self._on_done(f"No profile: it took longer than {_LONGEST_S:g} s.")
-            return
-        except OSError as error:
-            self._on_done(f"No profile: {error.strerror}")
             return
         if process.returncode == 0:
             self._on_done(f"Profiled for {SECONDS} s: {place}")
