@@ -287,8 +287,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
         lines.append(f"| {each.case.words} | {each.unchanged:,} | {false} | {each.changed:,} | {found} |")
     words = (
         f"Pairs without a change, and pairs with one: an operator that takes {100 * PLANTED:.0f} % longer. {CALLS} "
-        f"calls a shape that spread by {100 * NOISE:.0f} %, with 1 % of drift a shape and run where nothing else is "
-        f"said. In bold what misses the bars, at most {100 * MOST_FALSE:.0f} % and at least {100 * LEAST_FOUND:.0f} %."
+        f"calls per shape that spread by {100 * NOISE:.0f} %, with 1 % of drift per shape and run where nothing else "
+        f"is said. In bold what misses the bars, at most {100 * MOST_FALSE:.0f} % and at least "
+        f"{100 * LEAST_FOUND:.0f} %."
     )
     return "\n".join([*lines, "", words])
 

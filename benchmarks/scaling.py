@@ -90,7 +90,7 @@ print(json.dumps(sorted(collect("inferometer.commands", "run"))))
 _NO_FILE: Final = frozenset(
     {
         *("ab", "bench", "chat", "completion", "formats", "hardware", "leaderboard", "mcp", "operators", "record"),
-        *("fleet", "mine", "rules", "counters", "memory"),
+        *("fleet", "mine", "rules", "counters", "memory", "ops"),
         "serve",  # benchmarks/serve.py
         "watch",  # benchmarks/watch.py
     }

@@ -140,6 +140,7 @@ LONG: Final = {
 EXHAUSTIVE: Final = {
     "tests/fleet/on_ray/test_mining.py::test_a_driver_killed_again_and_again_*": "a driver that is killed once",
     "tests/fleet/on_ray/test_mining.py::test_a_node_that_dies_*": "workers that are killed",
+    "tests/record/journal/test_rolling.py::test_a_day_*": "half an hour of it",
     "tests/commands/test_killed.py::*[[]record]": "the same of export and import",
     "tests/commands/test_killed.py::*[[]report]": "the same of export and import",
     "tests/benchmarks/test_growth.py::test_a_small_run_measures_the_chosen_commands": "the other tests of that file",

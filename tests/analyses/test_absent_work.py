@@ -17,11 +17,11 @@ Read = Callable[..., Trace]
 RANGES = """{"schemaVersion": 1, "traceEvents": [
   {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 5},
   {"ph": "X", "cat": "mtia_runtime", "name": "launch", "pid": 1, "tid": 1, "ts": 1, "dur": 5},
-  {"ph": "X", "cat": "cuda_profiler_range", "name": "r0", "pid": 0, "tid": 0, "ts": 2, "dur": 5},
-  {"ph": "X", "cat": "mtia_ccp_events", "name": "c", "pid": 0, "tid": 0, "ts": 2, "dur": 5},
-  {"ph": "X", "cat": "cuda_profiler_range", "name": "r1", "pid": 0, "tid": 0, "ts": 9, "dur": 5}%s]}"""
+  {"ph": "X", "cat": "async_of_another", "name": "r0", "pid": 0, "tid": 0, "ts": 2, "dur": 5},
+  {"ph": "X", "cat": "of_a_third", "name": "c", "pid": 0, "tid": 0, "ts": 2, "dur": 5},
+  {"ph": "X", "cat": "async_of_another", "name": "r1", "pid": 0, "tid": 0, "ts": 9, "dur": 5}%s]}"""
 FOUND = (
-    "No kernels: apart from what the host did, the file has 2 cuda_profiler_range events and 1 mtia_ccp_events event, "
+    "No kernels: apart from what the host did, the file has 2 async_of_another events and 1 of_a_third event, "
     "but no kernel, copy or memory set."
 )
 

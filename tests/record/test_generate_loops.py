@@ -44,7 +44,7 @@ SCRIPT = """
                 assert after
 """
 WORDS = {  # of each command that takes a trace: the words after its name; `{0}` is the trace, `{1}` a folder
-    **dict.fromkeys(("calls", "findings", "groups", "kernels", "spans", "steps", "summary"), "{0}"),
+    **dict.fromkeys(("calls", "findings", "groups", "kernels", "ops", "spans", "steps", "summary"), "{0}"),
     **dict.fromkeys(("timeline", "watch"), "{0}"),
     "compare": "{0} {0} --check",
     "export": "{0} --to perfetto -o {1}/run.pftrace",

@@ -178,6 +178,7 @@ def test_json_holds_everything_exactly() -> None:
             "section",
             "top_kernels",
             "other_sections",
+            "tests",
             "log",
             "remarks",
             "losses",

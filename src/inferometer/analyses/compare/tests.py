@@ -26,7 +26,7 @@ NEEDED: Final = {table: tuple(TABLES[table].schema) for table in ("tests", "step
 Kind = Literal["slower", "faster", "same", "unclear", "unknown", "new", "gone"]
 Verdict = Literal["slower", "faster", "both", "no difference", "unclear", "not comparable"]
 Interval = tuple[float, float]
-_ACTIVITY: Final = ("function_times", "launches", "totals", "counters")
+_ACTIVITY: Final = ("function_times", "function_metrics", "launches", "totals", "counters", "calls", "ops")
 
 
 @dataclass(frozen=True)
