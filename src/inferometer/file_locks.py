@@ -1,5 +1,6 @@
 """Locks between processes. They go with a process that is killed, so none is ever left."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,3 +18,21 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def hold(path: Path) -> int:
+    """A lock on a file or a folder that is there, for as long as the descriptor that is returned stays open.
+
+    Raises:
+        BlockingIOError: Another process has it.
+        OSError: The file system has no locks.
+    """
+    import fcntl
+
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        raise
+    return opened

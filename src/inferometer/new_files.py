@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from inferometer.errors import InputError, printable
+from inferometer.processes import is_alive
 
 _ANOTHER = "Give another name."
 _HEAD_BYTES = 4096
@@ -218,21 +219,8 @@ def _left_by_dead(place: Path) -> Iterator[tuple[Path, str]]:
         names = [entry.name for entry in entries if entry.name.startswith(f".{place.name}.")]
     for name in sorted(names):
         match = _LEFT.fullmatch(name, len(place.name) + 1)
-        if match and not _is_alive(int(match["pid"])):
+        if match and not is_alive(int(match["pid"])):
             yield place.parent / name, match["what"]
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether there is such a process, as far as that can be asked; of a number that can't be one, none."""
-    if os.name == "nt":  # where asking would end it
-        return True
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _of_system(error: BaseException | None) -> OSError | None:

@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 import msgspec
 import polars as pl
 from isal import isal_zlib
 
 from inferometer.errors import InputError
+from inferometer.file_locks import hold
 from inferometer.fleet.files import (
     MARK,
     MARK_FILE,
@@ -44,7 +45,7 @@ class FleetWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock: IO[bytes] | None = None
+        self._lock: int | None = None
         self._digests: dict[str, Path] = {}
 
     def __enter__(self) -> Self:
@@ -64,7 +65,7 @@ class FleetWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._lock is not None:
-            self._lock.close()
+            os.close(self._lock)
 
     def has_digest(self, trace: str) -> bool:
         """Whether the content has a digest."""
@@ -108,17 +109,12 @@ class FleetWriter:
                 file.unlink()
 
 
-def _lock(file: Path) -> IO[bytes]:
+def _lock(file: Path) -> int:
     """Held until it is closed; it goes with a process that is killed."""
-    import fcntl
-
-    opened = file.open("rb")
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return hold(file)
     except OSError as error:
-        opened.close()
         raise InputError(f"{file.parent}: another process adds to it", hint="Wait until it has ended.") from error
-    return opened
 
 
 def _write(file: Path, data: bytes) -> None:

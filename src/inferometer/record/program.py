@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from inferometer.errors import InferometerError, InputError, Unavailable
+from inferometer.processes import state_of
 from inferometer.record.clock import Clock
 from inferometer.record.parts import Makers, Options, make_counters, make_journal
 from inferometer.record.recorder import Recording
@@ -227,11 +228,7 @@ def _is_alive(part: Path) -> bool:
     pid = process_of(part)
     if pid == os.getpid():
         return False
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    except OSError:
-        return False
-    return bool(state) and state[0] not in "ZX"
+    return state_of(pid) not in (None, "Z", "X")
 
 
 def _joined(store: Path, parts: Path, launched: Launched, *, force: bool) -> Launched:

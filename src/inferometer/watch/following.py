@@ -4,7 +4,6 @@ A recording is one store, or a folder with a store for each process (`NAME.ifm.p
 stores that join later are followed, too. Times of all are on the clock of the first.
 """
 
-import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from inferometer.errors import FormatError
+from inferometer.processes import is_alive, state_of
 from inferometer.record.workers.parts import find_parts
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
@@ -28,6 +28,7 @@ STALE_S = 600.0
 """A recording of a machine that can't be seen from here has ended when nothing was written for so long."""
 
 _LATE_NS = 60 * 10**9  # by which rows of one process may come after those of another
+_ENDED = ("Z", "X")  # states of a process that nobody has waited for
 _GRACE_LOOKS = 3  # in which all are over, and none has joined
 
 
@@ -164,19 +165,9 @@ def _left(facts: Facts, idle_s: float) -> str | None:
     """Why nothing more will come of a recording that isn't closed; None while something may."""
     processes = [named.process for named in facts.processes if named.process is not None]
     if processes and facts.hosts == (socket.gethostname(),):
-        return None if any(map(_is_alive, processes)) else "its process has ended without closing it"
+        return None if any(map(_is_running, processes)) else "its process has ended without closing it"
     return f"nothing was written for {STALE_S:g} s" if idle_s > STALE_S else None
 
 
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    try:
-        state = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    except OSError:
-        return True
-    return not state or state[0] not in "ZX"
+def _is_running(process: int) -> bool:
+    return is_alive(process) and state_of(process) not in _ENDED

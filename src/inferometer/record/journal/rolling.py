@@ -23,6 +23,7 @@ import msgspec
 import polars as pl
 
 from inferometer.errors import InputError
+from inferometer.file_locks import hold
 from inferometer.record.clock import Clock, monotonic_ns
 from inferometer.record.journal.batches import Batch, join_batches
 from inferometer.record.journal.journal import first_facts
@@ -202,18 +203,12 @@ def _locked(path: Path) -> int | None:
     """
     if sys.platform == "win32" or path.is_symlink() or not path.is_dir():
         return None
-    import fcntl
-
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return hold(path)
     except BlockingIOError:
-        os.close(folder)
         raise InputError(f"{path}: another watch is writing it", hint="End that one, or give another name.") from None
     except OSError:  # a file system without locks
-        os.close(folder)
         return None
-    return folder
 
 
 def _reopened(path: Path) -> tuple[Facts, Losses, dict[str, list[JournalPart]], Clock]:

@@ -102,7 +102,7 @@ class Http:
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         about, ends = f"{method} {self.url}{path}", time.monotonic() + timeout_s
         try:
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects, EndingHandler(ends))
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirects, EndingHandler(ends))
             with opener.open(request, timeout=timeout_s) as response:
                 return self._answer(about, response.status, response, timeout_s)
         except urllib.error.HTTPError as error:
@@ -128,7 +128,7 @@ class Http:
 _Response = http.client.HTTPResponse | urllib.error.HTTPError
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
+class NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirect stays the answer that it is."""
 
     def redirect_request(self, *_: object) -> None:

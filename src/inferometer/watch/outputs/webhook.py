@@ -19,6 +19,7 @@ import msgspec
 
 from inferometer.errors import InputError
 from inferometer.record.server.deadline import EndingHandler
+from inferometer.record.server.http import NoRedirects
 
 TIMEOUT_S = 5.0
 PAUSES_S = (1.0, 5.0, 25.0)
@@ -114,7 +115,7 @@ class Webhook:
         request = urllib.request.Request(self._url, data, headers, method="POST")
         ends = time.monotonic() + self._timeout_s
         try:
-            opener = urllib.request.build_opener(_NoRedirects, EndingHandler(ends))
+            opener = urllib.request.build_opener(NoRedirects, EndingHandler(ends))
             with opener.open(request, timeout=self._timeout_s):
                 return None, True
         except urllib.error.HTTPError as error:
@@ -125,13 +126,6 @@ class Webhook:
             if isinstance(cause, TimeoutError):
                 return f"no answer within {self._timeout_s:g} s", False
             return (cause.strerror if isinstance(cause, OSError) else None) or type(cause).__name__, False
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect stays the answer that it is, so it counts as a refusal."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Nothing is asked instead."""
 
 
 def _name_of(url: str) -> str:
