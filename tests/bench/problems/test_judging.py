@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from inferometer.bench.problems.judging import judge_samples, judge_unordered, shares_of
+from inferometer.bench.problems.judging import concentrate, judge_samples, judge_unordered, shares_of
 
 torch: Any = pytest.importorskip("torch", reason="torch isn't installed")
 
@@ -34,6 +34,21 @@ def test_top_p_leaves_the_likeliest_until_their_shares_exceed_it() -> None:
 def test_top_p_is_of_what_top_k_leaves() -> None:
     assert shares(top_k=2, top_p=0.5) == [1, 0, 0, 0, 0, 0, 0]
     assert shares(top_k=2, top_p=0.6) == [0.5714, 0.4286, 0, 0, 0, 0, 0]
+
+
+def test_many_draws_are_of_the_row_that_leaves_the_most_to_chance() -> None:
+    given = {
+        "probs": torch.full((4, 40), 1 / 40),
+        "top_k": torch.tensor([1, 30, 5, 9]),
+        "top_p": torch.tensor([0.9, 0.0, 0.8, 1.0]),
+    }
+    for seed in range(50):
+        found = concentrate(given, seed)
+        assert found["top_k"].tolist() == [9] * 4
+        assert found["top_p"].tolist() == [1.0] * 4
+        assert shares_of(found).max() < 0.76  # of eight tokens with weights of 0.05 to 1.05
+        greedy = found["probs"].argmax(-1).repeat(64)
+        assert judge_samples("samples", greedy, shares_of(found).repeat(64, 1), "int64").reason is not None
 
 
 def rows(count: int) -> Any:

@@ -127,7 +127,11 @@ def _nucleus(share: "Tensor", p: float) -> "Tensor":
 
 
 def concentrate(tensors: "Mapping[str, Tensor]", seed: int) -> "dict[str, Tensor]":
-    """The same rows of few likely tokens, so that one call is many draws from one distribution."""
+    """The same rows of few likely tokens, so that one call is many draws from one distribution.
+
+    `top_k` and `top_p` are those of the row that leaves the likeliest token the smallest share: where that is all or
+    nearly all, whoever always takes that token is right.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -137,9 +141,10 @@ def concentrate(tensors: "Mapping[str, Tensor]", seed: int) -> "dict[str, Tensor
     probs[places] = (weights / weights.sum()).to(probs.dtype)
     found = dict(tensors)
     found["probs"] = probs.expand_as(tensors["probs"]).contiguous().to(tensors["probs"].device)
+    row = int(shares_of(found).max(1).values.argmin())
     for name in ("top_k", "top_p"):
         if name in found:
-            found[name] = found[name][:1].expand_as(found[name]).contiguous()
+            found[name] = found[name][row : row + 1].expand_as(found[name]).contiguous()
     return found
 
 
