@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from fcntl import F_DUPFD, fcntl
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -151,11 +152,13 @@ def test_what_a_node_does_not_see_is_no_fault_of_the_file(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = write_trace(tmp_path / "another.json", ("gemm", 1.0))
-    with (
-        trace.open("rb") as opened,
-        pytest.raises(InputError, match=r"this machine reads it, the node .* doesn't: No such"),
-    ):
-        mined_on(cluster, tmp_path / "f.ifm", f"/proc/{os.getpid()}/fd/../../self/fd/{opened.fileno()}")
+    with trace.open("rb") as opened:
+        number = fcntl(opened, F_DUPFD, 900)  # a number that no process of Ray has opened
+    try:
+        with pytest.raises(InputError, match=r"this machine reads it, the node .* doesn't: No such"):
+            mined_on(cluster, tmp_path / "f.ifm", f"/proc/{os.getpid()}/fd/../../self/fd/{number}")
+    finally:
+        os.close(number)
     monkeypatch.setattr("inferometer.fleet.on_ray.workers.read", hostile_node.read)
     with pytest.raises(InputError, match="the node n doesn't: another content is there"):
         mined_on(cluster, tmp_path / "f.ifm", trace)
