@@ -124,7 +124,7 @@ LONG: Final = {
     "*::test_thousands_of_operators_and_contenders_fit_into_8_mb": "write pages of huge tables",
     "*::test_counts_of_draws_fit_the_probabilities*": "draw thousands of tokens",
     "*::test_an_hour_of_forty_counters*": "write an hour of counters",
-    "*::test_a_day_at_10_hz_*": "write a day of counters",
+    "tests/record/journal/test_rolling.py::test_a_day_*": "write a day of counters",
     "tests/watch/test_cost.py::*": "watch an engine for a quarter of a minute",
     "tests/watch/test_pairs.py::*": "play recorded runs through",
     "*::test_a_hundred_thousand_*": "analyse a hundred thousand of a thing",
