@@ -48,6 +48,7 @@ benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the pe
 	$(VENV)/bin/python -m benchmarks.run --peer-python $(VENV_BENCH)/bin/python
 	$(VENV)/bin/python -m benchmarks.run --suite nsys --peer-python $(VENV_BENCH)/bin/python
 	$(VENV)/bin/python -m benchmarks.run --suite scaling --peer-python $(VENV_BENCH)/bin/python
+	$(VENV)/bin/python -m benchmarks.ratios
 
 fuzz: $(VENV)/.dev ## Damage 100,000 inputs of all formats, then run the property tests with many more examples
 	$(VENV)/bin/python -m tests.fuzz

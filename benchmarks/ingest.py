@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.answers import Answer, check_help, check_import, check_kernels, check_summary, read_peer
+from benchmarks.answers import (
+    Answer,
+    check_findings,
+    check_help,
+    check_import,
+    check_kernels,
+    check_report,
+    check_summary,
+    read_peer,
+)
 from benchmarks.bars import (
     GB,
     MIB,
@@ -49,6 +59,9 @@ def _plain(file: TraceFile, packed: TraceFile) -> Iterator[Case]:
     yield ours("import", "import", file.path, truth, check_import, "-o", store, "--json", makes=store)
     yield ours("kernels-store", "kernels", store, truth, check_kernels, "--json")
     yield ours("summary", "summary", file.path, truth, check_summary)
+    yield ours("findings", "findings", file.path, truth, check_findings, "--json")
+    page = file.path.with_suffix(".html")
+    yield ours("report", "report", file.path, truth, partial(check_report, made=page), "-o", page, "--json", makes=page)
     yield Case("help", "inferometer --help", (TOOL, "--help"), None, check_help, REPETITIONS)
 
 
@@ -66,15 +79,20 @@ def _read_peer(output: bytes, _: Truth) -> Answer:
 
 
 _BARS: Final = (
-    Bar("`kernels`: time over HTA's", 1 / 30, show_fraction, ratio("kernels", "hta")),
-    Bar("`kernels`: peak memory", 300 * MIB, show_mib, peak("kernels")),
+    Bar("`kernels`: time over HTA's", 1 / 50, show_fraction, ratio("kernels", "hta")),
+    Bar("`kernels`: peak memory", 220 * MIB, show_mib, peak("kernels")),
     Bar("`kernels`, large file: peak memory", 600 * MIB, show_mib, peak("kernels-large")),
-    Bar("`kernels`: time ratio over size ratio, large file", 1.25, show_factor, growth("kernels-large", "kernels")),
-    Bar("`import`: time over HTA's", 1 / 6, show_fraction, ratio("import", "hta")),
-    Bar("`import`: peak memory", 700 * MIB, show_mib, peak("import")),
+    Bar("`kernels`: time ratio over size ratio, large file", 0.85, show_factor, growth("kernels-large", "kernels")),
+    Bar("`import`: time over HTA's", 1 / 16, show_fraction, ratio("import", "hta")),
+    Bar("`import`: peak memory", 500 * MIB, show_mib, peak("import")),
     Bar("`import`, large file: peak memory", 1.2 * GB, show_gb, peak("import-large")),
+    Bar("`summary`: time over HTA's", 1 / 13, show_fraction, ratio("summary", "hta")),
+    Bar("`summary`: peak memory", 500 * MIB, show_mib, peak("summary")),
+    Bar("`findings`: time over HTA's", 1 / 13, show_fraction, ratio("findings", "hta")),
+    Bar("`findings`: peak memory", 500 * MIB, show_mib, peak("findings")),
+    Bar("`report`: time over HTA's", 1 / 10, show_fraction, ratio("report", "hta")),
     Bar("`kernels` from the store: time", 1.0, show_seconds, seconds("kernels-store")),
-    Bar("`kernels`, `.json.gz` over plain: time", 1.3, show_factor, ratio("kernels-gz", "kernels")),
+    Bar("`kernels`, `.json.gz` over plain: time", 1.15, show_factor, ratio("kernels-gz", "kernels")),
     Bar("`--help`: time", 0.3, show_seconds, seconds("help")),
     Bar("`kernels`: time over HTA's fastest", None, show_fraction, ratio("kernels", "hta-fastest")),
     Bar("`import`: time over HTA's fastest", None, show_fraction, ratio("import", "hta-fastest")),
