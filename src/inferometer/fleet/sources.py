@@ -18,10 +18,9 @@ from inferometer.errors import InputError, printable
 from inferometer.fleet.files import is_fleet
 from inferometer.formats.base import is_one_profile, made_beside
 from inferometer.formats.reading import is_store
-from inferometer.formats.source import Source
+from inferometer.formats.source import URL, Source
 from inferometer.side_files import read_side_file
 
-URL: Final = re.compile(r"[a-z][a-z0-9+.-]{1,20}://.")
 LABELS: Final = ("model", "gpu", "engine", "version", "deployment")
 _MAGIC: Final = re.compile(r"[*?\[]")
 _LARGEST_LIST: Final = 256 << 20

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from inferometer.trace.builder import TraceBuilder
     from inferometer.trace.facts import Facts
 
+_BLANK = b"\xef\xbb\xbf \t\r\n\0"
+
 Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 
 
@@ -78,8 +80,9 @@ def find_format(source: "Source", name: str | None = None) -> Format:
 
 def _format_of_content(source: "Source", formats: Mapping[str, Format]) -> Format:
     head = source.head
-    if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
-        raise FormatError(f"{source.name}: {source.damage or 'the file is empty'}", hint="Record or export it again.")
+    if not head.strip(_BLANK):
+        blank = f"its first {len(head):,} bytes are zeros or blanks" if head else "the file is empty"
+        raise FormatError(f"{source.name}: {source.damage or blank}", hint="Record or export it again.")
     if claims := [fmt for fmt in formats.values() if fmt.sniff(head)]:
         return next((fmt for fmt in claims if len(claims) > 1 and _takes(fmt, source)), claims[0])
     for fmt in formats.values():

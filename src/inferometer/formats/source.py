@@ -5,6 +5,7 @@ a `.gz` name on plain text is plain text, a cut or damaged stream ends early and
 """
 
 import io
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from inferometer.errors import FormatError, InputError, printable
 from inferometer.new_files import set_aside
 
 HEAD_BYTES = 1 << 16
+URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://.")
+"""How the name of something that must be fetched begins."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 18
 _BLOCK_BYTES = 1 << 18
@@ -171,8 +174,12 @@ class Source:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             aside = set_aside(self.path) if isinstance(error, FileNotFoundError) else None
-            left = f"What a killed process was about to replace is in {aside}: rename it." if aside else None
-            raise InputError(f"{self.name}: {why}", hint=left or "Check the path and its permissions.") from error
+            hint = "Check the path and its permissions."
+            if aside:
+                hint = f"What a killed process was about to replace is in {aside}: rename it."
+            elif URL.match(self.name):
+                hint = "Download it first: only `inferometer mine` reads what is behind a URL."
+            raise InputError(f"{self.name}: {why}", hint=hint) from error
 
 
 def _is_pipe(path: Path) -> bool:

@@ -412,14 +412,22 @@ def test_a_file_that_is_no_trace_says_what_it_begins_with(read: Read) -> None:
             read(data)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"  \n", b"\xef\xbb\xbf", b"\0\0\0", gzip.compress(b"")],
-    ids=["nothing", "blank", "mark", "zeros", "packed"],
-)
+@pytest.mark.parametrize("data", [b"", gzip.compress(b"")], ids=["plain", "packed"])
 def test_an_empty_file_is_empty(data: bytes, read: Read) -> None:
     with pytest.raises(FormatError, match="the file is empty"):
         read(data)
+
+
+@pytest.mark.parametrize("data", [b"  \n", b"\xef\xbb\xbf", b"\0\0\0"], ids=["blank", "mark", "zeros"])
+def test_a_file_of_nothing_to_read_is_not_called_empty(data: bytes, read: Read) -> None:
+    with pytest.raises(FormatError, match="its first 3 bytes are zeros or blanks"):
+        read(data)
+
+
+def test_what_is_behind_a_url_is_to_be_downloaded() -> None:
+    with pytest.raises(InputError) as caught:
+        inferometer.open("https://localhost/trace.json")
+    assert caught.value.hint == "Download it first: only `inferometer mine` reads what is behind a URL."
 
 
 def test_unpacking_beyond_the_limit_is_refused_and_said(read: Read) -> None:
