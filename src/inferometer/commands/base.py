@@ -69,16 +69,19 @@ class TraceArgument:
     limited: bool = True
     execution_trace: str | None = None
 
-    def open(self, tables: "Wanted" = None, *, rank: int | None = None) -> "Trace":
+    def open(self, tables: "Wanted" = None, *, rank: int | None = None, early: bool = False) -> "Trace":
         """As `inferometer.open`; of a folder of ranks, only the file of `rank` is read where one is given.
 
+        `early`: while a large file is read, a terminal shows which kernels took the time so far.
         Markdown is for others to read: there the trace is called by the file's name, without its folders.
         """
         from inferometer.commands.options.progress import reading
+        from inferometer.commands.options.so_far import SoFar
         from inferometer.formats.opening import open_trace
         from inferometer.trace.facts import without_folders
 
-        with reading(self.path) as progress:
+        so_far = SoFar() if early and sys.stderr.isatty() else None
+        with reading(self.path, so_far) as progress:
             ranks = None if rank is None else {rank}
             trace = open_trace(
                 self.path,
@@ -87,6 +90,7 @@ class TraceArgument:
                 format=self.format,
                 limits=self.limits(),
                 progress=progress,
+                listener=so_far,
             )
         if self.execution_trace is not None:
             from inferometer.formats.execution_trace.join import join_arguments

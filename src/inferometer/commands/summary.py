@@ -30,7 +30,7 @@ def run(source: TraceArgument, top: int, rank: int | None, raw: bool, modelled: 
 
     from inferometer.findings.first_look import first_look
 
-    trace = source.open(rank=rank)
+    trace = source.open(rank=rank, early=True)
     found = first_look(
         trace,
         top=top,

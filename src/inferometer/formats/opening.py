@@ -14,7 +14,7 @@ from inferometer.formats.source import Limits, Progress, Source
 from inferometer.samples import without_prefix
 
 if TYPE_CHECKING:
-    from inferometer.trace.builder import Wanted
+    from inferometer.trace.builder import RowsListener, Wanted
     from inferometer.trace.trace import Trace
 
 
@@ -26,6 +26,7 @@ def open_trace(
     format: str | None = None,
     limits: Limits | None = None,
     progress: Progress | None = None,
+    listener: "RowsListener | None" = None,
 ) -> "Trace":
     """Open a profile as a trace: any format that `inferometer formats` lists, a store (`NAME.ifm`), a folder, or `-`.
 
@@ -39,6 +40,7 @@ def open_trace(
         format: A format's name, when sniffing it from the content is not wanted.
         limits: What to refuse; see `Limits`.
         progress: Called with bytes read and bytes in all (None for a pipe).
+        listener: Given rows as they are read from a single profile, not from a store or a folder of ranks.
 
     Raises:
         InputError: The file can't be read, is of no known format, or is damaged beyond repair; two files of a folder
@@ -57,7 +59,7 @@ def open_trace(
         from inferometer.formats.ranks.reading import Reading, open_ranks
 
         return open_ranks(source.path, Reading(tables, wanted, format, limits), progress)
-    return _restricted(read_source(source, find_format(source, format), tables), wanted)
+    return _restricted(read_source(source, find_format(source, format), tables, listener=listener), wanted)
 
 
 def import_trace(

@@ -14,14 +14,20 @@ from inferometer.formats.base import Format
 from inferometer.formats.source import Source
 
 if TYPE_CHECKING:
-    from inferometer.trace.builder import TraceBuilder, Wanted
+    from inferometer.trace.builder import RowsListener, TraceBuilder, Wanted
     from inferometer.trace.trace import Trace
 
 
 def read_source(
-    source: Source, fmt: Format, tables: "Wanted", *, memory_bytes: int | None = None, folder: Path | None = None
+    source: Source,
+    fmt: Format,
+    tables: "Wanted",
+    *,
+    memory_bytes: int | None = None,
+    folder: Path | None = None,
+    listener: "RowsListener | None" = None,
 ) -> "Trace":
-    """Read the tables asked for. `memory_bytes` and `folder` as in `TraceBuilder`, whose own measure is the default."""
+    """Read the tables asked for; the rest as in `TraceBuilder`, whose own measure of memory is the default."""
     wanted = None if tables is None else frozenset(tables) & fmt.tables
     try:
         if fmt.start:
@@ -29,7 +35,8 @@ def read_source(
         from inferometer.trace.builder import MEMORY_BUDGET_BYTES, TraceBuilder
 
         memory_bytes = memory_bytes or MEMORY_BUDGET_BYTES
-        return fill(TraceBuilder(known_tables(tables), folder=folder, memory_bytes=memory_bytes), source, fmt)
+        builder = TraceBuilder(known_tables(tables), folder=folder, memory_bytes=memory_bytes, listener=listener)
+        return fill(builder, source, fmt)
     finally:
         source.stop_ahead()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import polars as pl
 
@@ -27,6 +28,16 @@ _LARGE_ROWS = 100_000  # batches of so many rows are kept as they are: copying t
 
 Wanted = Iterable[str] | Mapping[str, Iterable[str]] | None
 Values = series.Values
+
+
+class RowsListener(Protocol):
+    """Who wants rows while they are read, for a first answer before the last."""
+
+    def take(self, table: str, batch: pl.DataFrame) -> None:
+        """A batch of a table's rows; columns without values may be missing."""
+
+    def start_over(self) -> None:
+        """Forget the rows so far: the reader begins anew."""
 
 
 @dataclass
@@ -65,6 +76,7 @@ class TraceBuilder:
             columns that it needs of each; a reader that gains by it reads no others and says so with `narrow`.
         folder: Write every table there as Parquet parts (the making of a store) instead of keeping it in memory.
         memory_bytes: Above this, tables go to a temporary folder that the trace owns.
+        listener: Given each batch as it comes, before what only the file's end holds is filled in.
     """
 
     def __init__(
@@ -73,7 +85,9 @@ class TraceBuilder:
         *,
         folder: Path | None = None,
         memory_bytes: int = MEMORY_BUDGET_BYTES,
+        listener: RowsListener | None = None,
     ) -> None:
+        self._listener = listener
         self.tables = ALL_TABLES if tables is None else frozenset(tables)
         self.losses = Losses(self.tables)
         self.constants: dict[str, int | str | None] = {}
@@ -115,6 +129,8 @@ class TraceBuilder:
         schema = TABLES[table].schema
         columns = {**{name: value for name, value in self.constants.items() if name in schema}, **columns}
         batch = blank_batch(table, series.make_batch(table, rows, columns, self.losses), self.losses)
+        if self._listener:
+            self._listener.take(table, batch)
         self._held_bytes += self._pending[table].add(batch)
         if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
             self._write_part(table)
@@ -146,6 +162,8 @@ class TraceBuilder:
         self._held_bytes = 0
         self.losses = Losses(self.tables)
         self.names = Names()
+        if self._listener:
+            self._listener.start_over()
 
     def rows(self, table: str) -> int:
         """Rows of `table` so far."""

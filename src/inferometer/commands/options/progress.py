@@ -9,12 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from inferometer.errors import clean
 from inferometer.formats.source import Progress
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from inferometer.commands.options.so_far import SoFar
+
 VARIABLE = "INFEROMETER_PROGRESS"
 _PATIENCE_S = 0.7
+_EARLY_S = 2.0  # before what is known so far is shown
 _LINE_S = 5.0  # between two lines, and before the first
 _LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
@@ -30,8 +37,11 @@ def listening(listener: Progress) -> Iterator[None]:
 
 
 @contextmanager
-def reading(name: str) -> Iterator[Progress | None]:
-    """A callback for bytes read and bytes in all; None where nobody looks on."""
+def reading(name: str, so_far: "SoFar | None" = None) -> Iterator[Progress | None]:
+    """A callback for bytes read and bytes in all; None where nobody looks on.
+
+    On a terminal the lines of `so_far` stand below the bar, once reading has taken a while.
+    """
     if _LISTENER.get() is not None:
         yield _LISTENER.get()
         return
@@ -42,11 +52,20 @@ def reading(name: str) -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    begun = time.monotonic()
+    console = Console(stderr=True)
+
+    class BarAndSums(Bar):
+        def get_renderables(self) -> "Iterator[RenderableType]":
+            yield from super().get_renderables()
+            if so_far is not None and time.monotonic() - begun >= _EARLY_S:
+                yield from map(Text, so_far.lines(console.width))
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    bar = BarAndSums(*columns, console=console, transient=True)
     task = bar.add_task(f"reading {clean(name)}", total=None)
-    begun = time.monotonic()
 
     def report(done: int, total: int | None) -> None:
         if not bar.live.is_started:
