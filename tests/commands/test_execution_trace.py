@@ -50,7 +50,8 @@ def test_totals_on_screen_are_those_of_the_rows(capsys: pytest.CaptureFixture[st
     assert f"{found['flops'] / 1e9:,.3f} GFLOP and move {found['bytes'] / 1e6:.3f} MB" in shown
     assert f"{found['bound_ns']:.0f} ns at least on H200 SXM" in shown
     assert f"Of all {found['calls']:,} calls, {found['counted']:,} count" in shown
-    assert f"{found['inside']:,} are inside those, and {found['unknown']:,} are unknown." in shown
+    rest = f"{found['without_data']:,} move no data (views, allocations), and {found['unknown']:,} are unknown."
+    assert f"{found['inside']:,} are inside those, {rest}" in shown
 
 
 @pytest.mark.parametrize("command", ["ops", "roofline", "import"])

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import defaultdict
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -15,6 +16,7 @@ import inferometer
 from inferometer.analyses.roofline.op_work import NEEDED, OpWork, op_work
 from inferometer.errors import InputError
 from inferometer.hardware.known import require_device
+from inferometer.operators.framework.no_data import why_no_data
 from inferometer.reports.views.view import remarks_of
 
 PROFILE = ET.with_name("profile.json.gz")
@@ -36,7 +38,11 @@ def test_an_execution_trace_and_the_profile_of_its_run_say_the_same() -> None:
     assert totals(of_nodes) == pytest.approx(totals(of_ops))
     assert (of_nodes.has_times, of_ops.has_times) == (False, True)
     for found in (of_nodes, of_ops):
-        assert found.calls == found.counted + found.inside + found.unknown == found.frame["calls"].sum()
+        assert (
+            found.calls
+            == found.counted + found.inside + found.without_data + found.unknown
+            == found.frame["calls"].sum()
+        )
         assert found.counted == found.frame["counted"].sum()
     known = pl.col("total_flops").fill_null(0) > 0
     columns = ("op", "input_dims", "input_dtypes", "calls", "counted", "total_flops", "total_bytes")
@@ -111,6 +117,45 @@ def test_a_profile_without_shapes_says_why_nothing_is_known() -> None:
     assert "The least time needs a device" in " ".join(remarks_of(found))
 
 
+def test_views_and_allocations_are_not_called_unknown(tmp_path: Path) -> None:
+    nodes = [
+        node(3, "aten::reshape"),
+        node(4, "aten::clone", parent=3),
+        node(5, "aten::view"),
+        node(6, "aten::empty"),
+        node(7, "my_views::view"),
+        node(8, "aten::linear_of_mine"),
+    ]
+    found = op_work(inferometer.open(write(tmp_path / "et.json", nodes)))
+    reasons = dict(found.frame.select("op", "reason").iter_rows())
+    assert (found.calls, found.counted, found.inside, found.without_data, found.unknown) == (6, 0, 0, 3, 3)
+    assert reasons["aten::reshape"] == "what it moves, ops inside it do"
+    assert reasons["aten::view"] == "it makes a view: no data moves"
+    assert reasons["aten::empty"] == "it allocates memory: no data moves"
+    assert reasons["my_views::view"] == "there is no model of this op"
+
+
+@pytest.mark.parametrize("name", ["h100_vit", "mi300_qwen1.5-0.5b", "mi300_resnet_ddp", "rank0_sampled"])
+def test_no_kernel_of_a_real_capture_is_launched_by_an_op_that_moves_no_data(shared_data: Path, name: str) -> None:
+    """The innermost op around the call that launched it, in plain Python."""
+    data = gzip.decompress((shared_data / "traces" / "kineto" / f"{name}.json.gz").read_bytes())
+    events = [each for each in json.loads(data)["traceEvents"] if each.get("ph") == "X"]
+    launched = {each["args"].get("correlation") for each in events if each.get("cat") in {"kernel", "gpu_memset"}}
+    open_ops: dict[Any, list[Any]] = defaultdict(list)
+    checked = 0
+    for each in sorted(events, key=lambda each: (float(each["ts"]), -float(each["dur"]))):
+        thread = open_ops[each["pid"], each["tid"]]
+        if each.get("cat") == "cpu_op":
+            thread.append(each)
+        elif each.get("cat") in {"cuda_runtime", "cuda_driver"} and each["args"].get("correlation") in launched:
+            while thread and float(thread[-1]["ts"]) + float(thread[-1]["dur"]) < float(each["ts"]):
+                thread.pop()
+            if thread:
+                assert why_no_data(thread[-1]["name"]) is None, (thread[-1]["name"], each["name"])
+                checked += 1
+    assert checked > 100
+
+
 def test_a_trace_without_ops_is_an_error() -> None:
     with pytest.raises(InputError, match="expected ops of a framework, found none"):
         op_work(trace_of([]))
@@ -126,7 +171,7 @@ def test_the_device_is_the_one_that_the_trace_names() -> None:
     found = op_work(inferometer.open(ET.parents[1] / "decode.json.gz", NEEDED))
     assert found.device == "H100 SXM"
     assert found.bound_ns == pytest.approx(sum(found.frame["total_bound_ns"].drop_nulls()))
-    assert found.calls == found.counted + found.inside + found.unknown
+    assert found.calls == found.counted + found.inside + found.without_data + found.unknown
 
 
 def test_of_real_captures_calls_and_bytes_add_up(shared_data: Path) -> None:
@@ -134,7 +179,7 @@ def test_of_real_captures_calls_and_bytes_add_up(shared_data: Path) -> None:
         trace = inferometer.open(path, NEEDED)
         found = op_work(trace)
         assert found.calls == trace.count_rows()["ops"] == found.frame["calls"].sum(), path.name
-        assert found.calls == found.counted + found.inside + found.unknown, path.name
+        assert found.calls == found.counted + found.inside + found.without_data + found.unknown, path.name
         each = found.frame.filter(pl.col("counted") > 0)
         assert found.bytes == (each["counted"] * (each["read_bytes"] + each["write_bytes"])).sum(), path.name
 

@@ -4,7 +4,7 @@ Ops call ops: a piece of work counts once, at the outermost call whose work is k
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from inferometer.errors import InputError
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.call import OpCall, Unmodelled
 from inferometer.operators.framework.family import model_of
+from inferometer.operators.framework.no_data import why_no_data
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -49,7 +50,8 @@ class OpWork(Result):
 
     `flops` (of matrix units, or of other arithmetic where there are no products), `read_bytes`, `write_bytes` and
     `bound_ns` are of one call, null with a `reason`. `counted`: calls that count; the others are within one that does,
-    or unknown. Totals are those of the counted calls. `calls` are `counted`, `inside` and `unknown` ones.
+    or unknown, or move no data themselves. Totals are those of the counted calls. `calls` are `counted`, `inside`,
+    `without_data` and `unknown` ones.
     """
 
     view: ClassVar[str] = "op_work"
@@ -61,6 +63,7 @@ class OpWork(Result):
     calls: int
     counted: int
     inside: int
+    without_data: int
     unknown: int
     flops: int
     bytes: int
@@ -72,7 +75,10 @@ class OpWork(Result):
         return self.shown
 
     def as_json(self) -> dict[str, Any]:
-        names = ("source", "device", "has_times", "calls", "counted", "inside", "unknown", "flops", "bytes", "bound_ns")
+        names = (
+            *("source", "device", "has_times", "calls", "counted", "inside", "without_data", "unknown"),
+            *("flops", "bytes", "bound_ns"),
+        )
         return {
             **{name: getattr(self, name) for name in names},
             "rows": self.shown.to_dicts(),
@@ -103,6 +109,7 @@ def op_work(trace: Trace, *, device: Device | None = None, top: int | None = Non
         device = _named(trace)
     found = _Work(calls, device)
     counts, inside = found.count()
+    without_data = int((found.has_no_data() & ~inside).sum())
     frame = found.rows(counts).sort(
         *(["total_bound_ns"] if device else []),
         *("total_flops", "total_bytes", "calls", "op", *ARGUMENTS),
@@ -119,7 +126,8 @@ def op_work(trace: Trace, *, device: Device | None = None, top: int | None = Non
         calls=len(calls),
         counted=int(counts.sum()),
         inside=int(inside.sum()),
-        unknown=len(calls) - int(counts.sum()) - int(inside.sum()),
+        without_data=without_data,
+        unknown=len(calls) - int(counts.sum()) - int(inside.sum()) - without_data,
         flops=sum(frame["total_flops"].drop_nulls().to_list()),  # of a broken file more than 64 bits hold
         bytes=sum(frame["total_bytes"].drop_nulls().to_list()),
         bound_ns=float(bounds.sum()) if device else None,
@@ -165,9 +173,19 @@ class _Work:
 
     def _bounded(self, row: dict[str, str | None], inside: tuple[OpCall, ...]) -> Bounded:
         try:
-            return bounded(recorded_call(row, inside=inside), self._device)
+            found = bounded(recorded_call(row, inside=inside), self._device)
         except Unmodelled as unmodelled:
-            return Bounded(None, reason=str(unmodelled))
+            found = Bounded(None, reason=str(unmodelled))
+        why = why_no_data(row["op"] or "") if found.work is None else None
+        return replace(found, reason=why) if why else found
+
+    def has_no_data(self) -> NDArray[np.bool_]:
+        """Which calls are unknown since their op moves no data."""
+        found = [
+            work.work is None and why_no_data(row["op"] or "") is not None
+            for row, work in zip(self._signatures, self._works, strict=True)
+        ]
+        return np.array(found, dtype=np.bool_)[self._number]
 
     def count(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which calls count: their work is known and that of none around them; and which are within such."""

@@ -28,7 +28,7 @@ class WorkOfOp(Part):
 
 
 class OpWork(Document):
-    """Ops by what they were called with. Calls are counted, inside a counted one, or unknown."""
+    """Ops by what they were called with. Calls are counted, inside a counted one, without data, or unknown."""
 
     source: Source
     device: Annotated[str | None, says("What bounds are of; null: none was named.")]
@@ -36,7 +36,8 @@ class OpWork(Document):
     calls: Annotated[int, says("All calls.")]
     counted: Annotated[int, says("Those that count.")]
     inside: Annotated[int, says("Those within one that counts.")]
-    unknown: Annotated[int, says("Those whose work isn't known, and that are within none that counts.")]
+    without_data: Annotated[int, says("Views, allocations and wrappers of ops inside them, within none that counts.")]
+    unknown: Annotated[int, says("Others whose work isn't known, and that are within none that counts.")]
     flops: Annotated[int, says("Of all that count.")]
     bytes: Annotated[int, says("Read and written by all that count.")]
     bound_ns: Annotated[float | None, says("The sum of their least times, ns; null without a device.")]

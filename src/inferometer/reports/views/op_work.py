@@ -43,8 +43,8 @@ def _remarks(found: OpWork) -> Iterator[str]:
     yield from say_rest(found.shown.height, found.frame.height)
     yield (
         f"Of all {format_count(found.calls)} calls, {format_count(found.counted)} count: their work is known, and that "
-        f"of none around them. {format_count(found.inside)} are inside those, and {format_count(found.unknown)} are "
-        "unknown."
+        f"of none around them. {format_count(found.inside)} are inside those, {format_count(found.without_data)} move "
+        f"no data (views, allocations), and {format_count(found.unknown)} are unknown."
     )
     least = "" if found.bound_ns is None else f", {format_duration(found.bound_ns)} at least on {found.device}"
     yield (
