@@ -57,7 +57,7 @@ def test_equal_steps_are_no_change(tmp_path: Path) -> None:
 def test_without_a_change_an_alarm_is_rare() -> None:
     versions = [version for version in "1234" for _ in range(5)]
     heavy = [np.abs(DRAW.standard_cauchy(20)) for _ in range(300)]  # whatever the distribution
-    alarms = sum(best_place(series_of(versions, values), 399)[1] <= 0.05 for values in heavy)
+    alarms = sum(best_place(series_of(versions, values), 399, 0.05)[1] is not None for values in heavy)
     assert alarms <= 24  # of 300 at 5 % are 15, and more than 24 are below 1 %: scipy.stats.binom.sf(24, 300, 0.05)
     assert alarms >= 5  # a test that never alarms finds nothing
 
@@ -73,6 +73,23 @@ def test_next_to_a_change_an_alarm_is_as_rare() -> None:
         alarms += len(changed_places(series, place, 0.05, 999)) > 1
     assert alarms <= 19  # of 200 at 5 % are 10, and more than 19 are 0.3 %: scipy.stats.binom.sf(19, 200, 0.05)
     assert alarms >= 1
+
+
+def test_drawing_ends_early_only_where_the_answer_is_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = [version for version in "12345" for _ in range(40)]
+    judged = []
+    for shift in np.linspace(0, 0.6, 25):
+        values = DRAW.normal(0, 1, 200) + np.where(np.arange(200) < 80, 0.0, shift)
+        series = series_of(versions, values)
+        whole = best_place(series, 999)
+        assert whole[1] is not None
+        monkeypatch.setattr("inferometer.fleet.questions.changes._CELLS", 1000)  # of five permutations at a time
+        assert best_place(series, 999) == whole
+        early = best_place(series, 999, 0.05)
+        assert early == (whole[0], whole[1] if whole[1] <= 0.05 else None)
+        judged.append(early[1] is None)
+        monkeypatch.undo()
+    assert 0 < sum(judged) < len(judged)
 
 
 def test_versions_are_in_the_order_of_their_numbers() -> None:

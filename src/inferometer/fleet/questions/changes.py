@@ -37,6 +37,7 @@ _TWO: Final = 2
 MOST: Final = 500
 """Series: of more, no p-value of so many permutations is within its level."""
 _FEWEST, _EACH, _MOST = 1_999, 400, 9_999  # permutations: at least, for each series, at most
+_CELLS: Final = 1 << 17  # steps that are permuted at a time
 _SCHEMA: Final = {
     **dict.fromkeys((*KIND, "before", "after"), pl.String),
     **dict.fromkeys(("traces_before", "traces_after"), pl.Int64),
@@ -123,15 +124,24 @@ def series_of(versions: Sequence[str], steps: Values) -> _Series:
     return _Series(np.asarray(steps, dtype=np.float64)[order], named, np.asarray(starts, dtype=np.int64))
 
 
-def best_place(series: _Series, draws: int) -> tuple[int, float]:
-    """Where the steps before and after differ most, and the p-value of that by so many permutations."""
+def best_place(series: _Series, draws: int, level: float = 1.0) -> tuple[int, float | None]:
+    """Where the steps before and after differ most, and the p-value of that by so many permutations.
+
+    None where it is above `level`: no more are drawn once that is certain, which most often is soon.
+    """
     ranks = _midranks(series.steps)
-    draw = np.random.default_rng(SEED)
-    shuffled = draw.permuted(np.broadcast_to(ranks, (draws, len(ranks))), axis=1)
     own = _statistics(ranks[None, :], series.places)[0]
-    greatest = _statistics(shuffled, series.places).max(axis=1)
-    p_value = (1 + int(np.count_nonzero(greatest >= own.max() - 1e-9))) / (1 + draws)
-    return int(series.places[int(own.argmax())]), p_value
+    place = int(series.places[int(own.argmax())])
+    draw = np.random.default_rng(SEED)
+    as_large = drawn = 0
+    while drawn < draws:
+        count = min(draws - drawn, max(1, _CELLS // len(ranks)))
+        shuffled = draw.permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
+        as_large += int(np.count_nonzero(_statistics(shuffled, series.places).max(axis=1) >= own.max() - 1e-9))
+        drawn += count
+        if 1 + as_large > level * (1 + draws):
+            return place, None
+    return place, (1 + as_large) / (1 + draws)
 
 
 def _statistics(ranks: Values, places: NDArray[np.int64]) -> Values:
@@ -151,8 +161,8 @@ def _midranks(values: Values) -> Values:
 
 def _changes(series: _Series, level: float, draws: int) -> Iterator[dict[str, Any]]:
     """The changes of a series, in order."""
-    place, p_value = best_place(series, draws)
-    places = changed_places(series, place, level, draws) if p_value <= level else []
+    place, p_value = best_place(series, draws, level)
+    places = [] if p_value is None else changed_places(series, place, level, draws)
     ends = [0, *places, len(series.steps)]
     for start, at, end in zip(ends, places, ends[2:], strict=False):
         before, after = series.steps[start:at], series.steps[at:end]
@@ -179,8 +189,8 @@ def changed_places(series: _Series, place: int, level: float, draws: int) -> lis
         part = series.part(start, end)
         if not len(part.places):
             continue
-        at, p_value = best_place(part, draws)
-        if p_value <= level / 2:
+        at, p_value = best_place(part, draws, level / 2)
+        if p_value is not None:
             found += [start + each for each in changed_places(part, at, level / 2, draws)]
     return sorted(found)
 
