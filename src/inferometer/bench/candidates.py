@@ -10,7 +10,7 @@ from typing import Any
 from inferometer.backends import backends, require_backend
 from inferometer.bench.candidate_files import files_of, name_of
 from inferometer.bench.profiles.own_kernels import own_kernels
-from inferometer.bench.results import Contender
+from inferometer.bench.results import CandidateRecord
 from inferometer.errors import Unavailable, clean
 from inferometer.side_files import read_side_file
 
@@ -60,12 +60,12 @@ class Candidate:
         file = None if self.file is None else str(self.file.resolve())
         return {"name": self.name, "file": file, "files": list(map(str, self.files))}
 
-    def as_contender(self) -> Contender:
+    def as_record(self) -> CandidateRecord:
         """For the file of results."""
         if self.file is None:
-            return Contender(name=self.name, kind="backend", settings=dict(require_backend(self.name).settings))
+            return CandidateRecord(name=self.name, kind="backend", settings=dict(require_backend(self.name).settings))
         digest = hashlib.sha256(self.source).hexdigest()
-        return Contender(name=self.name, kind="file", sha256=digest)
+        return CandidateRecord(name=self.name, kind="file", sha256=digest)
 
 
 @dataclass(frozen=True)

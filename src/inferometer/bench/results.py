@@ -1,6 +1,7 @@
 """The file that a run of the evaluator leaves: who ran, on what, how right and how fast each shape was.
 
 All times are ns of one call. Measured and modelled figures are apart: `timings` are measured, `Bound` is modelled.
+Files and JSON call a candidate `contender`, as they always have.
 """
 
 from pathlib import Path
@@ -108,7 +109,7 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     operator: str
     shape: str
     args: dict[str, Any]
-    contender: str
+    candidate: str = msgspec.field(name="contender")
     cases: int
     failure: str | None = None
     index: int | None = None
@@ -149,8 +150,8 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
         return next((each for each in self.timings if each.mode == mode and each.inputs == "usual"), None)
 
 
-class Contender(_Part, frozen=True, kw_only=True):
-    """Whose kernels ran: a backend, or a file, with the hash of its bytes. `settings`: how they were made."""
+class CandidateRecord(_Part, frozen=True, kw_only=True):
+    """Whose kernels ran: a backend, or a file with the hash of its bytes. `settings`: how they were made."""
 
     name: str
     kind: Literal["backend", "file"]
@@ -184,7 +185,7 @@ class Run(_Part, frozen=True, kw_only=True):
     stage: Literal["correct", "fast"]
     versions: dict[str, str]
     settings: dict[str, Any]
-    contenders: tuple[Contender, ...]
+    candidates: tuple[CandidateRecord, ...] = msgspec.field(name="contenders")
     results: tuple[ShapeResult, ...]
     conditions: Conditions = Conditions()
     format: str = FORMAT

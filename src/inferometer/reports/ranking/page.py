@@ -8,7 +8,7 @@ from inferometer.reports.page.blocks import Block, Facts, Grid, Point, Points, W
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
-from inferometer.reports.ranking.contenders import build_operators, build_ranking
+from inferometer.reports.ranking.candidates import build_operators, build_ranking
 from inferometer.reports.ranking.definitions import build_definitions
 from inferometer.reports.ranking.differences import build_differences
 from inferometer.reports.ranking.shapes import build_shapes
