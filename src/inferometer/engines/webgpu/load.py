@@ -18,7 +18,7 @@ from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.gguf.model import find_gguf
 from inferometer.engines.webgpu.capacity import Capacity, positions_for
 from inferometer.engines.webgpu.engine import ReadPart, WebGpuEngine
-from inferometer.engines.webgpu.plan.kernel_path import find_path, read_path
+from inferometer.engines.webgpu.plan.path_files import find_path, read_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.run.adapter_rates import AdapterRates, measure_rates
 from inferometer.engines.webgpu.run.executor import Content, DeviceLost, LoadPhase, OnText, Runner

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import Any
 
-from inferometer.formats.webgpu_log.runs import LoggedStep, Run
+from inferometer.formats.webgpu_log.run import LoggedStep, Run
 
 ANCHOR = "profile report"
 Span = tuple[int | None, int | None]

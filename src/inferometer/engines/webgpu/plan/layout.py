@@ -8,9 +8,9 @@ can't be kept apart so become float32, which loses nothing. Norms and biases of 
 reused by all layers; each has keys and values of its own, in the layout's format (`cache_formats`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -19,10 +19,17 @@ import numpy as np
 from inferometer.backends.wgsl.cache_formats import CACHE_F16, CacheFormat
 from inferometer.backends.wgsl.weight_formats import F16, F32, WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
+from inferometer.engines.webgpu.plan.weight_shapes import (
+    matrix_shape,
+    short_name,
+    slots_by_name,
+    vector_size,
+    weight_shape,
+)
 from inferometer.engines.webgpu.program import SAMPLING_WORDS, STATE_WORDS, Binding, Buffer, Purpose
 from inferometer.engines.webgpu.run.executor import Adapter, Content
-from inferometer.engines.webgpu.weights.slots import Slot, weight_slots
-from inferometer.errors import FormatError, InputError, UnknownName
+from inferometer.engines.webgpu.weights.slots import weight_slots
+from inferometer.errors import InputError
 
 ALIGNMENT = 256
 ROWS_OF_A_CUT = 64
@@ -62,58 +69,6 @@ class _Slots:
 def rounded_up(number: int, multiple: int) -> int:
     """The next multiple."""
     return -(-number // multiple) * multiple
-
-
-def short_name(name: str) -> str:
-    """`layers.3.q` is `q`."""
-    return name.rpartition(".")[2]
-
-
-def weight_shape(spec: ModelSpec, name: str) -> tuple[int, ...]:
-    """Of a weight by its name; without a layer in it, of the first layer that has one of this name.
-
-    Raises:
-        UnknownName: The model has no such weight.
-    """
-    slots = _slots_of(spec)
-    if name == "lm_head" and spec.tied:
-        name = "embed"
-    if name in slots:
-        return slots[name].shape
-    raise UnknownName(f"weight of {spec.name}", name, slots)
-
-
-@cache
-def _slots_of(spec: ModelSpec) -> Mapping[str, Slot]:
-    """By whole names, and by those within a layer: of the first that has such a weight."""
-    slots = weight_slots(spec)
-    of_layers = {name.split(".", 2)[2]: slot for name, slot in reversed(slots.items()) if name.startswith("layers.")}
-    return {**of_layers, **slots}
-
-
-def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
-    """Rows and columns of matrices behind each other.
-
-    Raises:
-        UnknownName: The model has no such matrix.
-        FormatError: One is no matrix, or their rows are of several lengths.
-    """
-    shapes = [weight_shape(spec, name) for name in names]
-    for name, shape in zip(names, shapes, strict=True):
-        if len(shape) != 2:
-            raise FormatError(f"{spec.name}: {name}: expected a matrix, found a vector of {shape[0]} numbers")
-    if len({shape[1] for shape in shapes}) > 1:
-        raise FormatError(f"{' and '.join(names)}: expected rows of one length, found {[shape[1] for shape in shapes]}")
-    return sum(shape[0] for shape in shapes), shapes[0][1]
-
-
-def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
-    """Numbers of vectors behind each other."""
-    shapes = [weight_shape(spec, name) for name in names]
-    for name, shape in zip(names, shapes, strict=True):
-        if len(shape) != 1:
-            raise FormatError(f"{spec.name}: {name}: expected a vector, found a matrix")
-    return sum(shape[0] for shape in shapes)
 
 
 class Layout:
@@ -252,7 +207,7 @@ class Layout:
     @cached_property
     def expert_weights(self) -> WeightFormat:
         """Of all experts of all layers: kernels that take one of several read one format."""
-        names = [name for name in _slots_of(self.spec) if name.startswith("layers.") and ".experts." in name]
+        names = [name for name in slots_by_name(self.spec) if name.startswith("layers.") and ".experts." in name]
         own = {self._weights or self.checkpoint.own_format(name) for name in names}
         return own.pop() if len(own) == 1 else F32
 

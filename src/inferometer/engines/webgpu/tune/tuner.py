@@ -26,8 +26,9 @@ from inferometer.backends.wgsl.source import read_kernel
 from inferometer.backends.wgsl.weight_formats import F16
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.plan.joined import Part, join_programs
-from inferometer.engines.webgpu.plan.kernel_path import FUSED_OPS, PHASES, KernelPath, find_path
+from inferometer.engines.webgpu.plan.kernel_path import FUSED_OPS, PHASES, KernelPath
 from inferometer.engines.webgpu.plan.layout import F16_BYTES
+from inferometer.engines.webgpu.plan.path_files import find_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import (
     FUSED,
