@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inferometer.engines.webgpu.chat.answer import DeviceSetup
     from inferometer.engines.webgpu.chat.conversation import DeviceAnswer, DeviceConversation, DeviceSampling
     from inferometer.engines.webgpu.engine import WebGpuEngine
+    from inferometer.engines.webgpu.model_spec import Checkpoint
     from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
     from inferometer.engines.webgpu.tune.choices import Tuner
 
@@ -132,7 +133,7 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
     from inferometer.engines.webgpu.load import load_webgpu
     from inferometer.engines.webgpu.tune.choices import known_choices, measured_choices
 
-    def capacity(checkpoint: Any) -> int:
+    def capacity(checkpoint: "Checkpoint") -> int:
         if text is None:
             return whole_context(checkpoint.spec, asked.context)
         return context_for(checkpoint, text, asked.new_tokens, asked.context, uses_template=asked.chat_template)

@@ -19,11 +19,14 @@ V vocabulary, D hidden size, Hq and Hkv query and key heads, Dh head size, F fee
 experts, Fe the size of one, Fs that of the one that every token passes.
 """
 
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from inferometer.backends.wgsl.weight_formats import WeightFormat
+
+if TYPE_CHECKING:
+    from inferometer.engines.chat.tokens import Tokenizer
 
 Family = Literal["gemma2", "gemma3", "llama", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"]
 
@@ -112,12 +115,14 @@ class Checkpoint(Protocol):
         parameters: How many numbers; a tied table counts once.
         notes: What a reader must know: numbers that float16 rounds to zero or can't hold.
         config: Fields of its `config.json`.
+        tokenizer: Its own.
     """
 
     spec: ModelSpec
     source: str
     parameters: int
     config: dict[str, Any]
+    tokenizer: "Tokenizer"
 
     @property
     def notes(self) -> tuple[str, ...]:

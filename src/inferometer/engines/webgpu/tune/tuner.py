@@ -140,7 +140,7 @@ class _Cut:
             spec, layers=layers, windows=spec.windows[:layers], rope_of=spec.rope_of[:layers]
         )
         self.source, self.parameters = checkpoint.source, checkpoint.parameters
-        self.notes, self.config = checkpoint.notes, checkpoint.config
+        self.notes, self.config, self.tokenizer = checkpoint.notes, checkpoint.config, checkpoint.tokenizer
         self.matrix, self.floats, self.vector = checkpoint.matrix, checkpoint.floats, checkpoint.vector
         self.source_bytes, self.own_format, self.rows = checkpoint.source_bytes, checkpoint.own_format, checkpoint.rows
 
