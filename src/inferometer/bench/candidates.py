@@ -25,7 +25,7 @@ class Candidate:
     file: Path | None = None
 
     def serves(self, operator: str) -> bool:
-        """Whether it has a kernel for the operator, as far as its name tells: a file is asked when it is loaded."""
+        """Whether it has a kernel for the operator, as far as its name shows: a file is asked when it is loaded."""
         return self.file is not None or operator in require_backend(self.name).operators
 
     @property

@@ -138,7 +138,7 @@ def device_times(path: Path) -> Sequence[float]:
     """Of every call in a profile, ns; 0 of one without work for the device.
 
     Raises:
-        CandidateFailed: It doesn't tell.
+        CandidateFailed: It doesn't say.
     """
     try:
         found = kernel_times(path)

@@ -144,7 +144,7 @@ class Reply(msgspec.Struct, frozen=True):
         row: Of a call on a GPU: begin and end on the host's clock, its ns, and ns of work after it.
         outputs: Of a call on a CPU: dtype, shape and strides of each, as `arena.tensors_of` takes them.
         odd: What it replaced or left on, in words.
-        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+        own_ns: In interpreted kernels of the candidate's file; None where that is unknown.
         interpreted: What its interpreter did otherwise than Triton's own so far.
     """
 

@@ -48,7 +48,7 @@ class Round:
         took_ns: All of it, without what a profiler takes to start and end.
         odd: Places of candidates, with what they did that they must not, in words.
         busy: What they did beside their calls; in the first round of a shape libraries may.
-        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+        own_ns: In interpreted kernels of the candidate's file; None where that is unknown.
         cannot: Why the timer can't time so; then there are no rows.
         traces: The profiles, by place, where they were asked for.
     """

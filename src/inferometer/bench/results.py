@@ -70,7 +70,7 @@ class Versus(_Part, frozen=True, kw_only=True):
 class Attribution(_Part, frozen=True, kw_only=True):
     """Whose code the time went to, from a profiled run apart from the timed one.
 
-    `own` is the share of kernels that the candidate's file defines, None where nothing tells; `by_name` the shares of
+    `own` is the share of kernels that the candidate's file defines, None where that is unknown; `by_name` the shares of
     all kernels (on a CPU: operators of torch), the largest first. `of`: device time, or host time on a CPU.
     """
 
@@ -101,9 +101,9 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     refused, with the reason. `hard`: what it made of each hard case of the operator, by name; none ran where an earlier
     case was wrong, or with `hard_left_out`, as the weights are too large. `hard_case`: the first of them that made it
     wrong. `concerns`: what makes its times doubtful, in words. `own_share`: of the time, in kernels that the
-    candidate's file defines; None where it defines none, or nothing tells. `interpreted`: what was done otherwise than
-    Triton's interpreter does where it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16 math)
-    in float32; only the first of the configurations of `@triton.autotune`.
+    candidate's file defines; None where it defines none, or that is unknown. `interpreted`: what was done otherwise
+    than Triton's interpreter does where it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16
+    math) in float32; only the first of the configurations of `@triton.autotune`.
     """
 
     operator: str

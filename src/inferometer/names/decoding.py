@@ -27,7 +27,7 @@ _ORDER = ("form", "namespace", "list", "words")
 
 @lru_cache(maxsize=_REMEMBERED)
 def decode(name: str) -> KernelName:
-    """What the kernel's name tells, mangled or not; fields that it doesn't tell are None.
+    """What the kernel's name says, mangled or not; fields that it doesn't show are None.
 
     Never fails: an unknown name is of library and family `other`, with its own beginning as short name. All spellings
     of one name (`canonical_name`) have the same facts.

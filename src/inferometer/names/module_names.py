@@ -11,7 +11,7 @@ several kinds that are there once, whatever their order.
 `layers.*` takes any number of children and numbers them, `*` those of a Sequential, `experts.?` those of which some
 may never be called. Next to such a container children have no fixed place, since a trace may begin in its midst.
 
-Every rule has its source. What no rule tells has no name: nothing is guessed from a class alone.
+Every rule has its source. What no rule shows has no name: nothing is guessed from a class alone.
 """
 
 import re
@@ -36,7 +36,7 @@ class Segment:
 
 @lru_cache(maxsize=8_192)
 def child_segments(parent: str, children: tuple[str, ...]) -> tuple[Segment | None, ...]:
-    """What stands for each child of a module, all different; null where no convention tells.
+    """What stands for each child of a module, all different; null where no convention says.
 
     Args:
         parent: The parent's class.
@@ -155,7 +155,7 @@ def _fit(order: _Order, children: Sequence[str]) -> _Segments | None:
 
 
 def _by_kind(order: _Order, children: Sequence[str]) -> _Segments:
-    """The children whose kind tells their name, whatever the order; of any kind, if each is there once."""
+    """The children whose kind shows their name, whatever the order; of any kind, if each is there once."""
     kinds = _known_kinds(order, children)
     entries = Counter(entry.kind for entry in order)
     counts = Counter(kind for kind in kinds if kind)

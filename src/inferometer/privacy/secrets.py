@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MASK = "***"
-"""Stands for every secret: a hash or a number would tell which texts held the same one."""
+"""Stands for every secret: a hash or a number would show which texts held the same one."""
 
 NAMED = "value of an option or variable named as a secret"
 

@@ -77,7 +77,7 @@ def _make_ops(sink: "Sink", options: Options) -> Recorder:
         if asked is not None:
             made.remark = why
         else:
-            sink.tell(with_note(why))
+            sink.change_facts(with_note(why))
     return made
 
 

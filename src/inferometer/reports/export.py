@@ -77,7 +77,7 @@ def export_trace(
             is a folder with a file each.
         to: `perfetto`, `chrome`, `parquet` or `csv`.
         tables: Tables to write; all that were read and have rows when None.
-        redact: Blank what tells who and where: see `redact_trace`.
+        redact: Blank what shows who and where: see `redact_trace`.
         force: Replace a file, or a folder that holds nothing but such files.
 
     Raises:

@@ -46,9 +46,9 @@ class Readings:
         if table == "counters" and (reading := _reading_of(columns)):
             self._on_reading(*reading)
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
-        """As `Sink.tell`."""
-        self._onward.tell(change)
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
+        """As `Sink.change_facts`."""
+        self._onward.change_facts(change)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """As `Sink.lose`."""

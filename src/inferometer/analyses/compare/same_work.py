@@ -57,7 +57,7 @@ class Amounts:
 
     @property
     def is_same_unit(self) -> bool:
-        """Whether a cycle is the same amount of work in both runs, as far as calls tell."""
+        """Whether a cycle is the same amount of work in both runs, as far as calls show."""
         return self.ratio is not None and 1 / OTHER_UNIT <= self.ratio <= OTHER_UNIT
 
     def of_most_calls(self) -> tuple[float | None, int]:

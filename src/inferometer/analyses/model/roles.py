@@ -70,7 +70,7 @@ _HEAD_NORMS = ("q_norm", "k_norm")
 
 
 def is_attention(label: str) -> bool:
-    """Whether the operator that a label names is attention itself, by what names tell or by its own words."""
+    """Whether the operator that a label names is attention itself, by what names show or by its own words."""
     op = label if "::" in label else label.partition(":")[0]
     words = {word.lower() for word in _WORD.findall(op.replace("_", " "))}
     return decode(label).family.startswith("attention") or bool(words & _ATTENTION)

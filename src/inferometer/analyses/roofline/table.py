@@ -174,9 +174,9 @@ def roofline(
     Args:
         found: Of `attribute`, with op calls, of all launches: what is selected may be a part of a call.
         trace: Of these launches. Of its tables `collectives`, `spans` and `counters` are read here, if they were read.
-        selection: Which launches; all by default. All tell what calls are and how far they reach.
+        selection: Which launches; all by default. Calls are found from all launches.
         device: What it ran on; None: as the file says.
-        lengths: Of sequences, where the names of steps don't tell.
+        lengths: Of sequences, where the names of steps don't say.
         counters: Of the same kernels, with `join.NEEDED`.
         output_code: Sources of compiled kernels, for those whose ops name them.
         top: Show so many rows.

@@ -50,7 +50,7 @@ class StepTable(Result):
     What a row is, of `steps`: a step. `mean_kv` is the mean number of KV positions that a token of it attends to.
     `wall_ns` is the mark's, on the host; `gap_ns` is the time within `window_ns`, until its work has ended, in which
     the device ran nothing (`sources.RunSteps`). `excess_ns` is what the busy time has beyond the usual at this
-    context (of a source that tells no busy time, the wall time), null where nobody can say what is usual; `why` says
+    context (of a source that shows no busy time, the wall time), null where nobody can say what is usual; `why` says
     what was slow.
     `launches`, `captures` and `launch_bound_ns`, with its share of the window, are of `launch_bound`, null where no
     launches or calls were recorded. `is_partial`, `is_warm_up`, `confidence` and `layers` are of steps found in the
@@ -129,7 +129,7 @@ def step_table(
     """The steps of a run.
 
     Args:
-        trace: Needs `steps`, or `spans` that mark them; `totals`, `function_times`, or `launches` and `calls`, tell
+        trace: Needs `steps`, or `spans` that mark them; `totals`, `function_times`, or `launches` and `calls`, for
             the times of classes.
         run: Of a trace with several; the first by default.
         phase: Only this one: `prefill`, `decode`, `mixed` or `unknown`.

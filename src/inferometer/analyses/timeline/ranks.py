@@ -26,7 +26,7 @@ _TOGETHER_SHARE = 0.1  # or, where data flows round a ring for long, within a te
 _ENOUGH = 3  # fewer can't show that ranks leave in step
 _ONE_SIDED = ("send_recv", "broadcast", "reduce")  # a rank may leave before the others arrive
 KIND = ["kernel", "collective", "group"]
-"""What tells whether launches of several ranks may be of one collective."""
+"""What shows whether launches of several ranks may be of one collective."""
 _OF = [*KIND, "k"]
 
 

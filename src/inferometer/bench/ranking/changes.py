@@ -50,7 +50,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Spread:
-    """Between runs, where nothing changed: Student t distributions, one for each operator, as all others tell it."""
+    """Between runs, where nothing changed: a Student t distribution for each operator, estimated from all others."""
 
     scale: Values
     df: Values
@@ -129,8 +129,8 @@ def fit_spread(
 ) -> Spread:
     """The most likely scale and tails of what is off by more than its own error, with `prior` values of a usual spread.
 
-    Where there are `LEAVE` groups, each has those that all others tell, so that what changed doesn't hide itself. A
-    scale above `most` is taken as that.
+    Where there are `LEAVE` groups, each has those estimated from all others, so that what changed doesn't hide itself.
+    A scale above `most` is taken as that.
     """
     size, known = int(group.max()) + 1, usual * _normal_quantiles(prior)
     own = np.stack([_by_group(_log_likelihoods(off, error, df), group, size) for df in _TAILS])  # tails, scales, groups

@@ -183,9 +183,9 @@ class Differences(Result):
 
     @property
     def regressed(self) -> bool:
-        """Whether a shape became wrong, or a shape, operator or candidate slower; or nothing tells.
+        """Whether a shape became wrong, or a shape, operator or candidate slower; or that is unknown.
 
-        Nothing tells where no shape is in both runs, or their times may not be compared.
+        That is unknown where no shape is in both runs, or their times may not be compared.
         """
         if not self.shapes or (self.incomparable is not None and not self.is_functional):
             return True

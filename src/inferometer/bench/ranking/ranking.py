@@ -54,8 +54,8 @@ _FIGURE: Mapping[By, Callable[[Score], Figure | None]] = {
 class Ranked:
     """A candidate on one device.
 
-    `score` is over the shapes that count, `standing.results` are all that it ran. `rank` is None where nothing tells.
-    `own`: share of its device time in kernels that its file defines, None where nothing tells.
+    `score` is over the shapes that count, `standing.results` are all that it ran. `rank` is None where that is unknown.
+    `own`: share of its device time in kernels that its file defines, None where that is unknown.
     """
 
     standing: Standing

@@ -148,7 +148,7 @@ def _words_for_formats(matrix_bytes: Mapping[str, int]) -> str:
 
 
 def _mark_of(model: str, seed: int) -> str:
-    """What tells a model's weights from others': times and sizes of its files, or name and seed."""
+    """What distinguishes a model's weights from others': times and sizes of its files, or name and seed."""
     gguf = find_gguf(model)
     if gguf is None and not is_folder(model):
         return f"{model} seed {seed}"

@@ -38,7 +38,7 @@ def open_browser_named(on: str, source: str, cache: Path | None, on_text: OnText
 
     Args:
         on: The name.
-        source: What tells the model's weights from others', for the browser's cache.
+        source: What distinguishes the model's weights from others', for the browser's cache.
         cache: Where a headless browser keeps weights; None: nowhere.
         on_text: Called with what is being made, and each line of the browser's log.
 

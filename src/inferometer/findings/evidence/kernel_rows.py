@@ -1,4 +1,4 @@
-"""Launches as columns of numbers, in the order of their streams, with what names tell found once a kernel.
+"""Launches as columns of numbers, in the order of their streams, with names decoded once per kernel.
 
 For rules about sequences of kernels. A *stretch* is what runs on one stream without a pause: what stands on both sides
 of a pause has nothing to do with each other. Fills of memory (memsets) are left out: libraries put them between a

@@ -29,7 +29,7 @@ _PREFIXES = ("nvmlClocksEventReason", "nvmlClocksThrottleReason")  # the name si
 
 @dataclass(frozen=True)
 class GpuState:
-    """A GPU at a moment; None: the driver doesn't tell.
+    """A GPU at a moment; None: the driver doesn't report.
 
     Attributes:
         sm_clock_hz: Of the multiprocessors.
@@ -52,7 +52,7 @@ class GpuState:
 
 @dataclass(frozen=True)
 class Nvml:
-    """One GPU; each question has the answer None where the driver doesn't tell."""
+    """One GPU; each question has the answer None where the driver doesn't report."""
 
     library: Any
     handle: Any
@@ -140,7 +140,7 @@ class Nvml:
         return sent, received
 
     def process_bytes(self) -> dict[int, int | None] | None:
-        """Memory of each process that computes on it; of one None where the driver doesn't tell."""
+        """Memory of each process that computes on it; of one None where the driver doesn't report."""
         running = self._ask(lambda nvml: nvml.nvmlDeviceGetComputeRunningProcesses(self.handle))
         return None if running is None else {int(one.pid): one.usedGpuMemory for one in running}
 

@@ -2,7 +2,7 @@
 
 Source: the public headers (`ck/tensor_operation/gpu/grid`, `ck_tile/ops`). A Gridwise template lists layouts, types of
 A and B, element operators and, behind the size of the block of threads, the tile M, N, K. A ck_tile kernel has its
-types in a `…Problem<…>`. CK stores bf16 as `unsigned short`; `unsigned char` tells only 8 bits.
+types in a `…Problem<…>`. CK stores bf16 as `unsigned short`; `unsigned char` shows only 8 bits.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Pointwise kernels are one template around an operator: the operator is the innermost `…_kernel_cuda`, `…_kernel_impl` or
 functor, the type that of the innermost value lambda (the outer `lambda(int)` is an index). `reduce_kernel` names its
-operation in `ReduceOp<T,Op<…>>`. `OpaqueType<2>` tells bytes, not a type. All others are in the list of functions.
+operation in `ReduceOp<T,Op<…>>`. `OpaqueType<2>` shows bytes, not a type. All others are in the list of functions.
 """
 
 import re

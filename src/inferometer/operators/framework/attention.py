@@ -3,7 +3,7 @@
 FLOPs are 2 (D + Dv) for each pair and query head; causal ones count the pairs that are seen, exactly, where PyTorch's
 FlopCounterMode counts all. Keys and values are read once for each of *their* heads; one exponential a pair. Of
 sequences of different lengths only the sum is recorded: the fewest pairs that it allows count. Which pages of a cache a
-call reads isn't recorded either; ops of serving engines, whose steps tell lengths, are in `serving_attention`.
+call reads isn't recorded either; ops of serving engines, whose steps show lengths, are in `serving_attention`.
 """
 
 from dataclasses import dataclass

@@ -107,7 +107,7 @@ def _scaled_mm(call: OpCall) -> Work:
 
 
 def _scaled_mm_v2(call: OpCall) -> Work:
-    """The same with lists of scales, each with its recipe, which tells a scale's type: lists don't record types."""
+    """The same with lists of scales, each with its recipe, which shows a scale's type: lists don't record types."""
     a, b = call.tensor(0), call.tensor(1)
     m, n, k = _sizes(a, b, 2)
     k *= 2 if a.dtype == b.dtype == _PAIRS else 1

@@ -39,7 +39,7 @@ class ServerRecording:
 
     Attributes:
         store: Where it is.
-        engine: `sglang` or `vllm`, with `version` and `model` where it tells them.
+        engine: `sglang` or `vllm`, with `version` and `model` where it reports them.
         began_ns: When its profiler ran, ns since 1970; `ended_ns`: when it was asked to stop, or had done its steps.
         files: Rank and name of each trace that was read.
         kept: Folder with traces that were not joined, or that the user named.

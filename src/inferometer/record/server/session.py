@@ -48,7 +48,7 @@ class Session:
         self._on_progress(f"{server.name} is being profiled")
         try:
             with Journal(out, force=asked.force) as journal:
-                journal.tell(self._about)
+                journal.change_facts(self._about)
                 if self._files is None:
                     self._on_progress(f"The traces can't be seen from here. {self._place.copy_hint}")
                 hz = asked.hz, self._waits.metrics_hz
@@ -56,7 +56,7 @@ class Session:
                     self._wait(metrics)
                     profiler.stop()
                 found = self._collect()
-                journal.tell(lambda facts: self._result(facts, journal))
+                journal.change_facts(lambda facts: self._result(facts, journal))
         finally:
             profiler.abandon()
         files = self._join(out, found)

@@ -17,7 +17,7 @@ _TONES = {
     "tokens_guessed_from_grid": "warning",
     "dtype_differs_from_operator": "warning",
     "inferred_in_label": "low",
-}  # what tells of a shape's size or cache without being wrong isn't here
+}  # what only reflects a shape's size or cache, and isn't wrong, isn't here
 
 
 def build_oddities(board: Leaderboard) -> Block:

@@ -52,7 +52,7 @@ def render_ranking_text(ranking: Ranking, *, title: str, command: str) -> str:
 
 
 def _remarks(ranking: Ranking) -> Block | None:
-    """What to know before believing the order; of two runs' differences their own section tells."""
+    """What to know before believing the order; of two runs' differences their own section says."""
     known = 0 if ranking.differences is None else len(remarks_of(ranking.differences))
     remarks = remarks_of(ranking)
     words = remarks[: len(remarks) - known]

@@ -30,7 +30,7 @@ class UnsplitSteps:
 
 
 def find_unsplit(metadata: Sequence[PrintedRow], unsplit: int, gemms: Sequence[PrintedRow]) -> UnsplitSteps | None:
-    """The metadata row of the `unsplit` launches of the forward; None where the counts don't tell.
+    """The metadata row of the `unsplit` launches of the forward; None where the counts don't say.
 
     Args:
         metadata: Rows of the metadata kernel, one a number of warps.

@@ -1,4 +1,4 @@
-"""What comes once a step: kernels whose part in it their names tell, else kernels that come regularly, with pauses.
+"""What comes once a step: kernels whose names say their part in it, else kernels that come regularly, with pauses.
 
 An anchor is held against the bodies (`bodies.py`): between its occurrences must lie the same number of them, nearly
 always. Occurrences between two bodies are one event, however many kernels they are. Names come first, since a layer
@@ -31,7 +31,7 @@ _COPIES = 0.9  # how far copies are trusted
 class Level:
     """An anchor: its `name` in words, and the `slots` in which it stands.
 
-    `strength`, 0 to 1: how well its name tells that it comes once a step. `per_step`: bodies between two; `fit`: share
+    `strength`, 0 to 1: how well its name shows that it comes once a step. `per_step`: bodies between two; `fit`: share
     of its distances that are about as long.
     """
 
@@ -68,7 +68,7 @@ def is_usual(lengths: Numbers, per_step: int) -> Flags:
 
 
 def _named(lane: DeviceLaunches, bodies: Bodies) -> Iterator[Level]:
-    """Anchors that names tell, the best first."""
+    """Anchors known by their names, the best first."""
     roles = lane.roles
     kinds: tuple[tuple[str, float, Flags], ...] = (
         ("sampling kernels", 1.0, roles.sampling),

@@ -23,7 +23,7 @@ _COPY_FIRST = 3.0  # how much likelier a step ends with a copy to the host: engi
 _SAMPLER_FIRST = 1.5  # or with the sampler itself
 _OUTERMOST = 1.4  # or as the trace begins or ends: recording often does so between steps; breaks ties only
 _CLEAR = 1.5  # times the score of the next best place
-_THREE = 3  # launches that tell a step's beginning or end where no other step is next to it
+_THREE = 3  # launches that show a step's beginning or end where no other step is next to it
 _RARE = 0.05  # of the cuts: a pair of roles that is rarer ends no step at an edge of the trace
 
 
@@ -53,7 +53,7 @@ class _Pairs:
 
 
 def find_cuts(lane: DeviceLaunches, bodies: Bodies, level: Level) -> Cuts | None:
-    """The boundaries of the steps that `level` tells; None where no two steps meet."""
+    """The boundaries of the steps that `level` gives; None where no two steps meet."""
     first, last = _regions(bodies, level)
     if not len(first):
         return None
@@ -141,7 +141,7 @@ def _behind_sampler(lane: DeviceLaunches, at: Numbers) -> Flags:
 
 
 def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
-    """Where the first step begins, and whether it is whole, as far as its beginning tells.
+    """Where the first step begins, and whether it is whole, as far as its beginning shows.
 
     At a usual pair a step ends, of which the recording holds too little to have a body, and the first begins. What else
     stands before launches that begin a step as others do is of no step, if the device pauses behind it as it does
@@ -161,7 +161,7 @@ def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers
 
 
 def _last_step(lane: DeviceLaunches, since: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
-    """Where the last step ends, and whether it is whole, as far as its end tells; what stands behind it is of none."""
+    """Where the last step ends, and whether it is whole, as far as its end shows; what stands behind it is of none."""
     size = len(lane.role)
     tail = np.arange(since + 1, size)
     ends = tail[np.isin(_pair(lane, tail), usual)]

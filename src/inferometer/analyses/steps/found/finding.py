@@ -55,7 +55,7 @@ class FoundSteps:
 
     Of `steps`: `start_ns` is the start of the first launch on the main streams, `dur_ns` lasts until the last one there
     ended; `launches` are those of the main streams, `kernels` those of all streams of the device that began meanwhile.
-    `phase` is null where kernels don't tell it, `layers` where nothing repeats within. `is_partial`: the recording
+    `phase` is null where kernels don't show it, `layers` where nothing repeats within. `is_partial`: the recording
     began or ended in it. `confidence`, 0 to 1, is no probability: how regular the anchor is, how alike the steps are.
 
     `anchor`: of the device with most steps, in words; None where none were found. `notes`: what to know.

@@ -1,4 +1,4 @@
-"""One answer of the engine, with all that is known of how it was made: what profile, store and log tell of.
+"""One answer of the engine, with all that is known of how it was made: what profile, store and log report.
 
 Each rate and time has one definition, here. Times are ns of the submissions' clock.
 """

@@ -26,7 +26,7 @@ class Adapter:
 
     Attributes:
         name: As the driver says: `llvmpipe (LLVM 15.0.6, 256 bits)`.
-        backend: `Vulkan`, `Metal`, `D3D12`, `NumPy`; a browser tells none: `browser`.
+        backend: `Vulkan`, `Metal`, `D3D12`, `NumPy`; of a browser: `browser`.
         kind: `CPU`, `IntegratedGPU`, `DiscreteGPU`, `unknown`.
         features: Of ours: `shader-f16`, `subgroups`, `timestamp-query`, those that are usable here.
         most_binding_bytes: Largest part of a buffer that one binding may be.

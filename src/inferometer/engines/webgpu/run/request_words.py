@@ -1,4 +1,4 @@
-"""What a request is on the device: the words of the buffers `state` and `sampling`, whose layout `program` tells."""
+"""What a request is on the device: the words of the buffers `state` and `sampling`, whose layout `program` says."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Kernels whose labels tell neither layer nor how often they ran, in reports that have layers for others. `info`.
+"""Kernels whose labels show neither layer nor how often they ran, in reports that have layers for others. `info`.
 
 Their time can't be distinguished by layer, and a time per call needs the model's dimensions.
 """

@@ -6,7 +6,7 @@ Looks at up to five steps from the run's beginning, as long as each is slow in o
   at least two of them), and is further from their median than eight of their scaled median absolute deviations. Where
   phase or tokens aren't known, half of that must be idle time of the device: else it may just have more to do.
 - A fifth of it or more is spent in a compiler or tuner, in loading code or in allocating memory. Then that is what it
-  takes beyond the usual, where no like step tells.
+  takes beyond the usual, where no like step says.
 
 Where steps weren't marked but found in the order of kernels, what ran before the first of them counts as a whole, if
 it lasts 1.5 times as long as the longest step: a recording that begins within a step leaves less.
