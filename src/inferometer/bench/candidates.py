@@ -70,14 +70,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Those who take part, the base that others are held against first; `refused`: why others can't, by name."""
+    """Those who take part, the base that others are compared with first; `refused`: why others can't, by name."""
 
     chosen: tuple[Candidate, ...]
     refused: dict[str, str]
 
 
 def choose_candidates(names: Sequence[str], candidate: Path | None, device: str) -> Candidates:
-    """Backends of these names (`all`: every one that can run on `device`), and the candidate's file behind them.
+    """Backends of these names (`all`: every one that can run on `device`), and the candidate's file after them.
 
     Raises:
         UnknownName: There is no such backend.
@@ -99,5 +99,5 @@ def choose_candidates(names: Sequence[str], candidate: Path | None, device: str)
 
 
 def _every() -> Sequence[str]:
-    """PyTorch first, as the others are held against it; references aren't made to be fast."""
+    """PyTorch first, as the others are compared with it; references aren't made to be fast."""
     return sorted((name for name in backends() if name != "reference"), key=lambda name: (name != "torch", name))

@@ -80,7 +80,7 @@ class Standing:
     handled: frozenset[str] = frozenset()
 
     def since(self, before: "Standing", began: "Standing", *, busy_ns: int) -> list[str]:
-        """What it does besides its calls, in words; children that were idle do no harm.
+        """What it does besides its calls; children that were idle do no harm.
 
         Args:
             before: When it was last looked at, or had just loaded the candidate.

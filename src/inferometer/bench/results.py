@@ -100,7 +100,7 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     of all cases, as shares of what is allowed. `strided`: what it made of inputs that aren't dense: right, wrong, or
     refused, with the reason. `hard`: what it made of each hard case of the operator, by name; none ran where an earlier
     case was wrong, or with `hard_left_out`, as the weights are too large. `hard_case`: the first of them that made it
-    wrong. `concerns`: what makes its times doubtful, in words. `own_share`: of the time, in kernels that the
+    wrong. `concerns`: what makes its times doubtful. `own_share`: of the time, in kernels that the
     candidate's file defines; None where it defines none, or that is unknown. `interpreted`: what was done otherwise
     than Triton's interpreter does where it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16
     math) in float32; only the first of the configurations of `@triton.autotune`.
@@ -196,7 +196,7 @@ RUN_FILE = FileKind("file of results", lambda head: head.startswith(b"{") and b'
 
 
 def encode_run(run: Run) -> bytes:
-    """As a file has it: JSON with one line a field, ending in a line break."""
+    """As a file has it: JSON with one line per field, ending in a line break."""
     return msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n"
 
 

@@ -38,7 +38,7 @@ def evaluate(
     bounds: Device | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> Evaluation:
-    """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are held against."""
+    """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are compared with."""
     packages = [
         package for each in candidates.chosen if each.file is None for package in require_backend(each.name).packages
     ]

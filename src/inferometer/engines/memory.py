@@ -1,4 +1,4 @@
-"""Whether a model fits: an estimate is held against what is free, and running out is reported in the same words."""
+"""Whether a model fits: an estimate is compared with what is free, and running out is reported in the same words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -118,7 +118,7 @@ class Source:
         return stream
 
     def change(self) -> str | None:
-        """What happened to the file since it was named here, in words; None: nothing, or it is no plain file."""
+        """What happened to the file since it was named here; None: nothing, or it is no plain file."""
         before, now = self._state, self._look()
         if before == now:
             return None

@@ -46,7 +46,7 @@ def decode(name: str) -> KernelName:
 def read_parts(name: str) -> ParsedName:
     """The name in its parts, whichever tool wrote it, without the dots in the place of what a table cut off.
 
-    Nor with the arguments that Triton 2 wrote behind a kernel's name: `_0d1d2de`, their numbers and what is known of
+    Nor with the arguments that Triton 2 wrote after a kernel's name: `_0d1d2de`, their numbers and what is known of
     them.
     """
     is_bare = "(" not in name and not name.lstrip().startswith("_Z")

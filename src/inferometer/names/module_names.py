@@ -27,7 +27,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """A part of a path: an attribute's name, with the index behind it in a container (`layers.17`, `layers.*`)."""
+    """A part of a path: an attribute's name, with the index after it in a container (`layers.17`, `layers.*`)."""
 
     text: str
     pooled: str
@@ -201,7 +201,7 @@ def _by_place(order: _Order, kinds: Sequence[str | None]) -> list[_Entry | None]
 
 
 def _align(order: _Order, kinds: Sequence[str | None]) -> list[int | None] | None:
-    """The earliest entry for each child, one behind the other."""
+    """The earliest entry for each child, one after the other."""
     places: list[int | None] = []
     place = 0
     for kind in kinds:
@@ -218,7 +218,7 @@ def _align(order: _Order, kinds: Sequence[str | None]) -> list[int | None] | Non
 
 
 def _indexed(order: _Order, children: Sequence[str], entries: Sequence[_Entry | None]) -> Iterator[tuple[int, Segment]]:
-    """The children of a container with their numbers; first those called behind the end or start of a pass."""
+    """The children of a container with their numbers; first those called after the end or start of a pass."""
     places = [place for place, entry in enumerate(entries) if entry and entry.is_repeated]
     if not places:
         return

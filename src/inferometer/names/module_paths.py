@@ -95,7 +95,7 @@ def module_of_range(text: str) -> str | None:
     """The path in a layerwise NVTX range, without the part that stands for the model; null for any other text.
 
     vLLM and SGLang write a Python dict that begins `{'Module': 'Qwen3ForCausalLM.model.layers.0.mlp', …`: a path of
-    `named_modules` behind a prefix. vLLM's is the model's class, SGLang's `model`, and `top` where none was given.
+    `named_modules` after a prefix. vLLM's is the model's class, SGLang's `model`, and `top` where none was given.
     The model itself has the prefix alone, and keeps it. Sources: `module_fwd_pre_hook` of
     vllm/utils/nvtx_pytorch_hooks.py and sglang/srt/utils/nvtx_pytorch_hooks.py.
     """

@@ -53,7 +53,7 @@ class Exported:
     redacted: dict[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data, stable under `--json`; `redacted` is null where nobody asked for it."""
+        """Everything as plain data, stable under `--json`; `redacted` is null where it wasn't asked for."""
         files = [{"path": file.path, "rows": file.rows, "bytes": file.size_bytes} for file in self.files]
         about = {"to": self.to, "files": files, "left_out": self.left_out, "redacted": self.redacted}
         return {**about, "losses": self.losses.as_dict()}
@@ -144,7 +144,7 @@ def _rows_to_write(trace: Trace, to: str, tables: Iterable[str] | None) -> Rows:
 
 
 def _only(trace: Trace, tables: Iterable[str], *, redact: bool) -> Trace:
-    """The tables to write, of a trace called by its file's name: where that lies is nobody's business."""
+    """The tables to write, of a trace called by its file's name: where that lies stays private."""
     frames = {table: trace.tables[table] for table in tables}
     facts = replace(trace.facts, source=without_folders(trace.facts.source))
     chosen = Trace(facts, frames, trace.losses, scope=frozenset(frames), names=trace.names)

@@ -48,7 +48,7 @@ def redact_trace(trace: Trace) -> Trace:
 
 
 def describe_redaction(redacted: dict[str, int] | None) -> Iterator[str]:
-    """A line for each kind of what was blanked; none where nobody asked for it."""
+    """A line for each kind of what was blanked; none where it wasn't asked for."""
     for kind, n in (redacted or {}).items():
         yield f"redacted: {kind}: {n:,}"
     if redacted == {}:

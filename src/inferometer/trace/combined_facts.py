@@ -124,7 +124,7 @@ def _in_all(dicts: Sequence[dict[str, T]]) -> list[dict[str, T]]:
 
 
 def _devices(parts: Sequence[TracePart]) -> tuple[Device, ...]:
-    """Each device once where all files that name it mean the same; else once a rank, with its rank."""
+    """Each device once where all files that name it mean the same; else once per rank, with its rank."""
     described: dict[str, dict[Device, list[TracePart]]] = {}
     for part in parts:
         for device in part.trace.facts.devices:

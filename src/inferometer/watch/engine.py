@@ -26,7 +26,7 @@ ANCHOR = "output token"
 """What delimits an interval's time: it is the mean of so many."""
 
 TEMPORARY_BYTES = 32_000_000
-"""Of a store that nobody asked for: enough for the normal time and the slow one."""
+"""Of a store that wasn't asked for: enough for the normal time and the slow one."""
 
 
 class Readings:

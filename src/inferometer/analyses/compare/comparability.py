@@ -127,7 +127,7 @@ def _other_hardware(base: Trace, candidate: Trace) -> str | None:
 
 
 def _cut_files(base: Trace, candidate: Trace) -> str | None:
-    """Which of the runs lack rows that nobody can count; whole steps of a log are known all the same."""
+    """Which of the runs lack rows that can't be counted; whole steps of a log are known all the same."""
     cut = [
         side
         for side, trace in (("base", base), ("candidate", candidate))

@@ -3,8 +3,8 @@
 In this order, each over what the one before left: the name as recorded; the canonical name (one kernel, spelled
 otherwise by another tool); the short name that our own tables print; the short name of both (the same kernel with other
 template arguments); the order of launches (see `replacements`), or where it is unknown the words of the names; the only
-kernel of its family with as many calls a step; where the order is known, of products and attention only. Host functions
-are matched by name only.
+kernel of its family with as many calls per step; where the order is known, of products and attention only. Host
+functions are matched by name only.
 """
 
 import re

@@ -235,7 +235,7 @@ def _per_unit(frame: pl.DataFrame, column: str, n: int) -> Values:
 
 
 def _with_rows(units: Units, rows: dict[str, Values]) -> Units:
-    """With remainders of the step as further rows, called once a step."""
+    """With remainders of the step as further rows, called once per step."""
     if not rows:
         return units
     names = pl.DataFrame({"function": list(rows), "cls": list(rows)})

@@ -33,7 +33,7 @@ _LAYER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 class _Columns(dict[str, list[str | None]]):
-    """A list a column; the place -1, the root's, is the last and stays empty."""
+    """One list per column; the place -1, the root's, is the last and stays empty."""
 
     def __init__(self, nodes: int) -> None:
         super().__init__({name: [None] * (nodes + 1) for name in COLUMNS})

@@ -1,7 +1,7 @@
 """Which operator calls of a model a printed kernel stands for, recognised from its label.
 
 A label names its role in the engine's own words (`ffn_down`, `mlp.down`, `w2`), or only its operator (`attention`,
-`rmsnorm`). Roles come first; then each operator that names no role takes the calls of its kind that nobody claimed.
+`rmsnorm`). Roles come first; then each operator that names no role takes the calls of its kind that no role claimed.
 Every call belongs to one class at most. What no class claims may be fused into another, or not be done at all: it is
 kept apart, never added to a neighbour.
 """

@@ -245,7 +245,7 @@ def _without_unobserved(steps: pl.DataFrame) -> pl.DataFrame:
 def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:
     """With the tokens of both phases, and the mean number of KV positions that a token of a decode step attends to.
 
-    Of N tokens in a row behind a context of C the k-th attends to C + k positions, itself among them. A step whose
+    Of N tokens in a row after a context of C the k-th attends to C + k positions, itself among them. A step whose
     phase is known has no tokens of the other one where nothing is reported of them.
     """
     prefill, decode, phase = pl.col("prefill_tokens"), pl.col("decode_tokens"), pl.col("phase")

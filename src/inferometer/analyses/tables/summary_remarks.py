@@ -1,4 +1,4 @@
-"""First remarks in words: what stands out in a trace, with its size; idle devices first, they cost the most.
+"""First remarks as sentences: what stands out in a trace, with its size; idle devices first, they cost the most.
 
 Each rule says nothing below its threshold. They point at what to look into; `findings` go further.
 """

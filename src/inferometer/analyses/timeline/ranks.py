@@ -32,7 +32,7 @@ _OF = [*KIND, "k"]
 
 @dataclass(frozen=True)
 class Ranks:
-    """`frame`: one row a place; `collectives`: one row per kernel that communicates, collective and process group.
+    """`frame`: one row per place; `collectives`: one row per kernel that communicates, collective and process group.
 
     Both are empty where there is one place only.
     `imbalance` is the largest compute time over the mean, minus 1; None without compute.
@@ -48,7 +48,7 @@ def compare_ranks(work: Work, devices: pl.DataFrame, recorded: pl.DataFrame | No
 
     Args:
         work: The launches. In a window, collectives count that every rank has in it, whole.
-        devices: One row a place in the order of `work.places`, with `compute_busy_ns`.
+        devices: One row per place in the order of `work.places`, with `compute_busy_ns`.
         recorded: What the source records of collectives, as `recorded_collectives` gives it.
     """
     known = COLLECTIVES.empty.collect() if recorded is None else recorded

@@ -90,7 +90,7 @@ def _placed(launches: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sorts(launches: pl.DataFrame) -> pl.DataFrame:
-    """The sort of each name, found once a name."""
+    """The sort of each name, found once per name."""
     names = launches.select("kind", "kernel").unique()
     collectives = [find_collective(kernel) if kind == "kernel" else None for kind, kernel in names.iter_rows()]
     sorts = [

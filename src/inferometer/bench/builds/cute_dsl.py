@@ -25,7 +25,7 @@ from inferometer.bench.builds.record import KernelBuild
 PACKAGE = "nvidia-cutlass-dsl"
 _TOOL_SECONDS = 60
 _CUDA_DEVICE = 2  # kDLCUDA of DLPack
-_DEVICE_OFFSET = ctypes.sizeof(ctypes.c_void_p)  # in a DLTensor: behind the address
+_DEVICE_OFFSET = ctypes.sizeof(ctypes.c_void_p)  # in a DLTensor: after the address
 _RESERVED_BYTES = 1024  # of shared memory, by the system, counted by cuobjdump from sm_90 on
 
 _USED = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)")

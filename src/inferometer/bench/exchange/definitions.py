@@ -1,7 +1,7 @@
 """A Definition for each operator and set of constant axes and settings; and a Solution for a candidate's file.
 
 The reference of a definition runs where inferometer is installed: it calls the operator's. Outputs that are named as an
-input, since production updates it in place, get `_out` behind their name: the format wants different names.
+input, since production updates it in place, get `_out` after their name: the format wants different names.
 """
 
 import ast

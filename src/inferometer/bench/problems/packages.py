@@ -15,7 +15,7 @@ from inferometer.bench.results import CandidateRecord
 class Packaged(Candidate):
     """A candidate of a foreign operator.
 
-    `own`: its code, by file, without what we put behind it. Of several files it isn't known which kernels ran where,
+    `own`: its code, by file, without what we put after it. Of several files it isn't known which kernels ran where,
     so only those of a single one are its own.
     """
 

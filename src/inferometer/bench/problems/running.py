@@ -1,4 +1,4 @@
-"""Runs problems one after the other: each candidate right first, then fast, held against the problem's reference."""
+"""Runs problems one after the other: each candidate right first, then fast, compared with the problem's reference."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

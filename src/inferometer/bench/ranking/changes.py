@@ -4,7 +4,7 @@ A change is ln(time in the candidate's run / time in the base's run): above 0 is
 between two runs by more than the intervals of either say, so the spread between runs is estimated from all shapes:
 
 - of shapes about their operator, and of operators about the whole, each a Student t distribution whose scale and
-  tails are the most likely ones (`fit_spread`). Next to the shapes at hand stand `PRIOR` made-up ones that spread as
+  tails are the most likely ones (`fit_spread`). Next to the shapes at hand stand `PRIOR` synthetic ones that spread as
   `USUAL`, which decide where there are few. Neither scale goes beyond `MOST`, or 1.5 times the spread of the base,
   whose kernel is the same in both runs: what spreads further is change, not noise.
 - Each level (shapes, operators, candidates) has its part of `ALPHA`; within it the false discovery rate is held at that

@@ -1,4 +1,4 @@
-"""Candidates in order, over the results of one or several runs of the evaluator: one order a device.
+"""Candidates in order, over the results of one or several runs of the evaluator: one order per device.
 
 A candidate whose shapes are all right stands before one with a wrong shape. Then the strict importance-weighted score
 decides, or where no bounds are known, the geometric mean of the speedup over a base that both were timed against.
@@ -179,7 +179,7 @@ class DeviceRanking:
 
 @dataclass(frozen=True)
 class Ranking(Result):
-    """One order a device, functional runs last; `differences` where exactly two runs were given."""
+    """One order per device, functional runs last; `differences` where exactly two runs were given."""
 
     view: ClassVar[str] = "ranking.ranking"
     devices: tuple[DeviceRanking, ...]

@@ -94,7 +94,7 @@ def summed_times(results: Sequence[ShapeResult]) -> Figure:
 
 
 def why_no_fraction(result: ShapeResult, *, functional_only: bool = False) -> str | None:
-    """Why there is no S, in words; None where there is one."""
+    """Why there is no S; None where there is one."""
     if not result.is_right:
         return "wrong"
     if functional_only:

@@ -31,7 +31,7 @@ def listening(listener: Progress) -> Iterator[None]:
 
 @contextmanager
 def reading(name: str) -> Iterator[Progress | None]:
-    """A callback for bytes read and bytes in all; None where nobody looks on."""
+    """A callback for bytes read and bytes in all; None where progress isn't shown."""
     if _LISTENER.get() is not None:
         yield _LISTENER.get()
         return

@@ -179,7 +179,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """One walk through phases, in this order, with `tokens` rows behind `position` cached ones."""
+    """One walk through phases, in this order, with `tokens` rows after `position` cached ones."""
 
     phases: tuple[Phase, ...]
     tokens: int

@@ -61,7 +61,7 @@ class Runs:
     def merge_strays(self) -> None:
         """Lines far out of order began a run that has no reports and says nothing twice: they are of another run.
 
-        Runs without reports get their numbers now, behind the others.
+        Runs without reports get their numbers now, after the others.
         """
         kept = [run for run in self.all if not run.is_empty]
         for stray in [run for run in self.all if run.is_empty]:

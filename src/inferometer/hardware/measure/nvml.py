@@ -37,7 +37,7 @@ class GpuState:
         temperature_c: Of the chip.
         power_w: Drawn by the board, on most GPUs an average over a second.
         energy_j: Since the driver was loaded.
-        reasons: Why clocks are lower than they could be, in words; clocks that were set, or idle ones, are no reason.
+        reasons: Why clocks are lower than they could be; clocks that were set, or idle ones, are no reason.
         is_idle: Nothing runs on it, so its clocks mean nothing.
     """
 
@@ -132,7 +132,7 @@ class Nvml:
         return None if sent is None else sent * 1e3, None if received is None else received * 1e3
 
     def link_bytes(self) -> tuple[int, int] | None:
-        """Data sent and received over all NVLinks so far; None where there are none or nobody counts."""
+        """Data sent and received over all NVLinks so far; None where there are none or they aren't counted."""
         values = self._ask(lambda nvml: nvml.nvmlDeviceGetFieldValues(self.handle, _link_fields(nvml)))
         if values is None or any(value.nvmlReturn for value in values):
             return None

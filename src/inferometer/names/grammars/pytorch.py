@@ -54,7 +54,7 @@ _FUNCTORS = (  # which a cut word may be the beginning of: those that are no ari
 _SHORTEST_CUT = 6
 _LONGEST_CUT = 1_024
 _CUT_WORD = re.compile(r"[<:,]([A-Za-z]\w*)$")
-_CUT_MANGLED = re.compile(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # behind its length
+_CUT_MANGLED = re.compile(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # after its length
 _LAMBDA = re.compile(r"\{lambda\(([^{}]*?)\)#\d+\}")
 _ACTIVATIONS = {
     "threshold": "relu",

@@ -12,7 +12,7 @@ quantises. `parts` of a model give a general family its meaning there: what sort
 A bare identifier that ends in `_kernel`, begins with `_` or `kernel_`, or names Gluon (Triton's lower layer), and is no
 function of a C++ library that a list knows, is taken for one of Triton, whose names have neither namespace nor
 parameters: inferred. So is one of four lower-case words or more whose family they say, except on AMD's devices, where
-assembly has such names too. Constants that some libraries write behind it (`_BLOCK_SIZE_M_16_…`) are no words of its
+assembly has such names too. Constants that some libraries write after it (`_BLOCK_SIZE_M_16_…`) are no words of its
 name.
 """
 
@@ -107,7 +107,7 @@ def _rules() -> tuple[_Words, ...]:
 
 @cache
 def _general() -> re.Pattern[str]:
-    """All words of the rules that have weak ones: general operations, which may stand beside each other."""
+    """All words of the rules that have weak ones: general operations, which may stand next to each other."""
     return _pattern(tuple(word for rule in _file().rules if rule.weak for word in (*rule.words, *rule.weak)))
 
 

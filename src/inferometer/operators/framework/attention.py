@@ -34,7 +34,7 @@ class Heads:
 
 
 class _Layout(NamedTuple):
-    """Which dimensions are what, counted from the end; `varlen`: no batch, sequences lie behind each other."""
+    """Which dimensions are what, counted from the end; `varlen`: no batch, sequences lie one after the other."""
 
     heads: int
     length: int
@@ -98,7 +98,7 @@ def dense(
     layout: _Layout, *, causal_at: int, mask_at: int | None = None, windows_at: int | None = None, extra: int = 4,
     from_end: bool = False,
 ) -> Model:  # fmt: skip
-    """Of q, k, v with a batch; `extra` bytes a query and head are written beside the result (log of the sum)."""
+    """Of q, k, v with a batch; `extra` bytes per query and head are written next to the result (log of the sum)."""
 
     def work(call: OpCall) -> Work:
         heads = _heads(call, layout)

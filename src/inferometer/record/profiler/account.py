@@ -145,7 +145,7 @@ class Account:
 
 
 def _noted(text: str, start: str) -> Callable[[Facts], Facts]:
-    """Put `text` in the place of the note that begins with `start`, else behind the others."""
+    """Put `text` in the place of the note that begins with `start`, else after the others."""
 
     def change(facts: Facts) -> Facts:
         notes = list(facts.notes)

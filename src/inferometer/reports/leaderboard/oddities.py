@@ -21,7 +21,7 @@ _TONES = {
 
 
 def build_oddities(board: Leaderboard) -> Block:
-    """A line an oddity, with its shapes behind it."""
+    """One line per oddity, with its shapes."""
     points = [point for flag, tone in _TONES.items() if (point := _point(board, flag, tone))]
     words = "Read the figures of these shapes with care: what was published or traced of them doesn't fit together."
     parts: list[Part] = [Words(words), Points(points)] if points else []

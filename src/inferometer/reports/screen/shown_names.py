@@ -1,6 +1,6 @@
 """Names that fit and tell rows apart: short names of kernels, and names cut in the middle, never two to one text.
 
-Where two names would read alike, the words at which they part are added, in brackets behind a short name and between
+Where two names would read alike, the words at which they part are added, in brackets after a short name and between
 the beginning and the end of one that is cut. Names that differ in nothing that is shown are numbered: `#2`.
 """
 

@@ -53,7 +53,7 @@ _DTYPES: Mapping[Kind, Any] = {
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
-    """Few rows as a frame with a column a field, typed by its kind; what no field names is left out.
+    """Few rows as a frame with one column per field, typed by its kind; what no field names is left out.
 
     For modelled times, which are parts of a nanosecond, too: `ns` is a float here.
     """

@@ -1,4 +1,4 @@
-"""What a run's counters say: one series a metric and device, one value a tick, with the tick's time.
+"""What a run's counters say: one series per metric and device, one value per tick, with the tick's time.
 
 Values of a device are taken from `function_metrics` where it has them: it alone tells devices apart in some sources,
 while all functions of a cycle share one value there. Host values come from `counters`: the samples of one tick are one

@@ -84,7 +84,7 @@ class KernelChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
     Attributes:
         kernel: The stem of its file.
-        then: A second kernel that finishes what it leaves in parts: `linear_sum` behind `linear_split`.
+        then: A second kernel that finishes what it leaves in parts: `linear_sum` after `linear_split`.
         constants: For both; what the planner knows of the shapes is added.
         tune: Values that a tuner tries for a constant.
         profile: What it is for, next to `base`; reported with the selection.
@@ -121,7 +121,7 @@ class PathStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     Attributes:
         op: One of `FORMS`.
         role: As in labels.
-        weights: Names of the checkpoint; several matrices of a `linear` are one, their rows behind each other.
+        weights: Names of the checkpoint; several matrices of a `linear` are stacked into one.
         extra: Weights that it has where `extra_when` holds: biases, norms of heads.
         inputs, outputs: Activations by names of the path's own. What the norms add to is in both.
         when: A condition on the model without which the step isn't there.

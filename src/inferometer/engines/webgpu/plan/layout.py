@@ -1,7 +1,7 @@
 """Where a program's numbers lie: buffers, what they begin with, and the parts of them that dispatches bind.
 
-Weights are behind each other, row after row, in one format for the whole layout (`weight_formats`), or each matrix in
-the one that holds it as its file does. Matrices that one product takes (queries, keys, values) are one, rows behind
+Weights are one after the other, row after row, in one format for the whole layout (`weight_formats`), or each matrix in
+the one that holds it as its file does. Matrices that one product takes (queries, keys, values) are one, rows after
 rows. Such a matrix is in parts, a buffer each, where formats differ, and where it is above the adapter's limit: parts
 begin at a multiple of 64 rows, so that those of outputs and biases begin at a multiple of 256 bytes. Formats that
 can't be kept apart so become float32, which loses nothing. Norms and biases of a layer share a buffer. Activations are
@@ -179,7 +179,7 @@ class Layout:
         return Binding(name, 0, size)
 
     def matrix(self, names: Sequence[str]) -> Matrix:
-        """Matrices behind each other as one. Those of a tied head are the embedding's."""
+        """Matrices stacked into one. Those of a tied head are the embedding's."""
         return self._matrix(names, self.formats(names))
 
     def alike(self, names: Sequence[str]) -> tuple[Matrix, ...]:
@@ -188,7 +188,7 @@ class Layout:
         return tuple(self._matrix((name,), (weights,)) for name, weights in zip(names, formats, strict=True))
 
     def formats(self, names: Sequence[str], *, alike: bool = False) -> tuple[WeightFormat, ...]:
-        """Of matrices behind each other; `alike`: of those that a kernel reads together, where one format is a must."""
+        """Of stacked matrices; `alike`: of those that a kernel reads together, where one format is a must."""
         own = tuple(self._weights or self.checkpoint.own_format(name) for name in names)
         ends = [weight_shape(self.spec, name)[0] for name in names]
         is_uneven = any(sum(ends[:i]) % ROWS_OF_A_CUT for i in range(1, len(names)) if own[i] is not own[i - 1])
@@ -212,7 +212,7 @@ class Layout:
         return own.pop() if len(own) == 1 else F32
 
     def experts(self, layer: int, name: str) -> Matrix:
-        """`gate`, `up` or `down` of all experts of a layer, behind each other; parts have whole experts."""
+        """`gate`, `up` or `down` of all experts of a layer, stacked; parts have whole experts."""
         label, count = f"layers.{layer}.expert_{name}", 0 if self.spec.experts is None else self.spec.experts.count
         if label not in self._matrices:
             names = tuple(f"layers.{layer}.experts.{expert}.{name}" for expert in range(count))
@@ -274,7 +274,7 @@ class Layout:
             )
 
     def vector(self, names: Sequence[str]) -> Binding:
-        """Vectors behind each other, float32."""
+        """Vectors concatenated, float32."""
         key = tuple(names)
         if key not in self._slot_of:
             scope = names[0].rpartition(".")[0]
@@ -326,7 +326,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _pieces(spec: ModelSpec, names: Sequence[str], first: int, last: int) -> list[tuple[str, int, int]]:
-    """Rows `first` to `last` of matrices behind each other: each one's name and its own rows."""
+    """Rows `first` to `last` of stacked matrices: each one's name and its own rows."""
     pieces, start = [], 0
     for name in names:
         rows = weight_shape(spec, name)[0]

@@ -48,7 +48,7 @@ from inferometer.engines.webgpu.run.executor import Adapter, LoadedModel, Planne
 from inferometer.errors import InputError
 
 FINAL_NORM = "final_norm"
-"""The role of what has the norm behind the last layer, whatever the steps of other layers are called."""
+"""The role of what has the norm after the last layer, whatever the steps of other layers are called."""
 _HEAD_DIM_MULTIPLE, _MOST_HEAD_DIM = 8, 256
 
 

@@ -1,4 +1,4 @@
-"""Shapes of a model's weights by their names, one by one and behind each other."""
+"""Shapes of a model's weights by their names, one by one and stacked."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -36,7 +36,7 @@ def weight_shape(spec: ModelSpec, name: str) -> tuple[int, ...]:
 
 
 def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
-    """Rows and columns of matrices behind each other.
+    """Rows and columns of stacked matrices.
 
     Raises:
         UnknownName: The model has no such matrix.
@@ -52,7 +52,7 @@ def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
 
 
 def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
-    """Numbers of vectors behind each other."""
+    """How many numbers concatenated vectors have."""
     shapes = [weight_shape(spec, name) for name in names]
     for name, shape in zip(names, shapes, strict=True):
         if len(shape) != 1:

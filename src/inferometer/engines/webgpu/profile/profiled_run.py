@@ -171,7 +171,7 @@ def prefill_tokens(submission: Submission) -> int:
 
 
 def decode_passes(submission: Submission) -> int:
-    """Decode steps of a submit, those behind a stop token too: the device ran them."""
+    """Decode steps of a submit, those after a stop token too: the device ran them."""
     return sum("decode" in one.phases for one in submission.passes)
 
 

@@ -119,7 +119,7 @@ class Request:
         stop: Tokens that end it; empty: none does.
         temperature, top_k, top_p, seed, repetition_penalty: As in `SAMPLING_WORDS`.
         keeps_cache: Tokens at the prompt's beginning that the KV cache holds from the answer before aren't read again:
-            the first pass begins behind them.
+            the first pass begins after them.
     """
 
     prompt: tuple[int, ...]

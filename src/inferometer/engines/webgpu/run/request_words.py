@@ -12,7 +12,7 @@ Words = NDArray[np.uint32]
 
 
 def state_words(position: int, tokens: int) -> Words:
-    """`state` before a pass of so many rows behind so many cached ones, uint32 [8]; nothing sampled yet."""
+    """`state` before a pass of so many rows after so many cached ones, uint32 [8]; nothing sampled yet."""
     return _words(STATE_WORDS, (position, tokens))
 
 

@@ -164,7 +164,7 @@ def _hash(compiler: str, options: Sequence[str]) -> str:
 
 
 def _compile(compiler: str, options: Sequence[str], library: Path) -> None:
-    """Into a folder beside it, then renamed. The options that link come behind the source, as linkers want it."""
+    """Into a folder next to it, then renamed. The options that link come after the source, as linkers want it."""
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=_BEGUN) as folder:
         made = Path(folder) / library.name
         _run([compiler, str(_SOURCES / f"{_NAME}.cpp"), *options, "-o", str(made)], timeout_s=_PATIENCE_S)

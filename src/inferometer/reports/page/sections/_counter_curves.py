@@ -1,6 +1,6 @@
 """A counter of both runs over time in one chart, on the same axes, each run from its own start.
 
-A point is what the comparison judged: one value a tick (of cores the median, of devices that the source doesn't say
+A point is what the comparison judged: one value per tick (of cores the median, of devices that the source doesn't say
 apart the most harmful) or a cycle.
 """
 
