@@ -34,7 +34,7 @@ from inferometer.backends.wgsl.weight_formats import FORMATS
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.hf.model import HfEngine, load_model
 from inferometer.engines.webgpu.engine import WebGpuEngine
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
 
@@ -195,9 +195,8 @@ class _WebGpu:
     def __init__(self, path: Path, options: argparse.Namespace) -> None:
         weights = None if options.weights is None else FORMATS[options.weights]
         cache = CACHE_FORMATS[options.kv]
-        self._engine: WebGpuEngine = load_webgpu(
-            str(path), on=options.on, capacity_tokens=256, greedy=True, weights=weights, cache=cache
-        )
+        wanted = LoadOptions(on=options.on, capacity_tokens=256, greedy=True, weights=weights, cache=cache)
+        self._engine: WebGpuEngine = load_webgpu(str(path), wanted)
         self.halves = "f16" in self._engine.loaded.matrix_bytes
         self.tokenizer: Tokenizer = self._engine.tokenizer
 

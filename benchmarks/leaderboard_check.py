@@ -205,7 +205,7 @@ def _run(shapes: Shapes, mine: Values, base: Values | None) -> Run:
         stage="fast",
         versions={},
         settings={},
-        contenders=(),
+        candidates=(),
         results=tuple(results),
     )
 
@@ -268,7 +268,7 @@ def _result(shapes: Shapes, place: int, name: str, times: Values, versus: tuple[
         operator=shapes.operators[place],
         shape=f"{index}",
         args={},
-        contender=name,
+        candidate=name,
         cases=1,
         index=index,
         timings=(timing,),

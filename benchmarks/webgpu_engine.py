@@ -37,7 +37,8 @@ from benchmarks.record_overhead import interval
 from inferometer.architectures.config import config_of
 from inferometer.backends.wgsl.cache_formats import CACHE_F16
 from inferometer.engines.webgpu.model_spec import Checkpoint
-from inferometer.engines.webgpu.plan.kernel_path import KernelPath, parse_path
+from inferometer.engines.webgpu.plan.kernel_path import KernelPath
+from inferometer.engines.webgpu.plan.path_files import parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.program import Pass
 from inferometer.engines.webgpu.run.adapter_rates import measure_rates

@@ -40,7 +40,7 @@ from benchmarks.webgpu_engine import open_random
 from tests.engines.gguf.real_models import SMOLLM2, real_model
 
 from inferometer.engines.webgpu.engine import WebGpuEngine
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 
 PEER = Path(__file__).parent / "peers" / "tinygrad_decode.py"
@@ -121,7 +121,7 @@ def measure(name: str, path: Path, python: Path, rounds: int, new_tokens: int) -
     """Rates of both in turns, and the ratios of each round."""
     prompt = PROMPTS[name]
     found: dict[str, list[Answer]] = {each: [] for each in ("tinygrad", *BATCHES)}
-    engine = load_webgpu(str(path), capacity_tokens=POSITIONS, greedy=True)
+    engine = load_webgpu(str(path), LoadOptions(capacity_tokens=POSITIONS, greedy=True))
     try:
         with started(python, path) as peer:
             for number in range(rounds + 1):

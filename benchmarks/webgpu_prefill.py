@@ -30,7 +30,8 @@ from benchmarks.machine import describe_machine
 from benchmarks.record_overhead import interval
 from benchmarks.webgpu_engine import open_random
 
-from inferometer.engines.webgpu.plan.kernel_path import KernelPath, parse_path
+from inferometer.engines.webgpu.plan.kernel_path import KernelPath
+from inferometer.engines.webgpu.plan.path_files import parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.program import Program
 from inferometer.engines.webgpu.run.executor import LoadedModel, Request, Submission, Timing

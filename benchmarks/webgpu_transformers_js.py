@@ -39,7 +39,7 @@ from benchmarks.record_overhead import interval
 from benchmarks.webgpu_peers import BATCHES, LEAST_SAME, PROMPTS, SMALL, SMALL_CONFIG, ours
 
 from inferometer.engines.webgpu.browser.chromium import Chromium
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 
 PEERS = Path(__file__).parent / "peers"
 CONFIG = {**SMALL_CONFIG, "vocab_size": 2048}
@@ -131,7 +131,7 @@ def measure(source: Path, packages: Path, models: Path, rounds: int, new_tokens:
     prompt = PROMPTS[SMALL]
     same = 0
     rates: dict[str, list[float]] = {name: [] for name in (PEER, *BATCHES)}
-    engine = load_webgpu(str(source), on="browser", capacity_tokens=POSITIONS, greedy=True)
+    engine = load_webgpu(str(source), LoadOptions(on="browser", capacity_tokens=POSITIONS, greedy=True))
     try:
         with opened(packages, models) as (page, said):
             for number in range(rounds + 1):

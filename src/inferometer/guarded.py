@@ -209,9 +209,9 @@ def _encoded(function: Callable[..., Any], args: Any) -> bytes:
     except (InputError, Unavailable) as error:
         return msgspec.msgpack.encode(_Reply(None, type(error).__name__, error.message, error.hint))
     except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
-        said = f"{type(error).__name__}: {clean(str(error)[:2_000])}".rstrip(": ")
-        said = said.encode(errors="backslashreplace").decode()
-        return msgspec.msgpack.encode(_Reply(None, "", said))
+        message = f"{type(error).__name__}: {clean(str(error)[:2_000])}".rstrip(": ")
+        message = message.encode(errors="backslashreplace").decode()
+        return msgspec.msgpack.encode(_Reply(None, "", message))
 
 
 def _send(pipe: IO[bytes], data: bytes, until: float) -> None:

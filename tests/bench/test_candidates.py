@@ -28,8 +28,8 @@ def test_backends_come_in_their_order_and_the_candidate_last(tmp_path: Path) -> 
     file.write_text("x = 1")
     found = choose_candidates(("reference", "torch", "reference"), file, "cpu")
     assert [each.name for each in found.chosen] == ["reference", "torch", "mine.py"]
-    contender = found.chosen[-1].as_contender()
-    assert (contender.kind, contender.sha256) == ("file", hashlib.sha256(b"x = 1").hexdigest())
+    candidate = found.chosen[-1].as_record()
+    assert (candidate.kind, candidate.sha256) == ("file", hashlib.sha256(b"x = 1").hexdigest())
 
 
 def test_all_are_those_that_can_run_here_and_the_others_say_why() -> None:
@@ -174,10 +174,10 @@ def test_files_next_to_it_may_be_imported(tmp_path: Path) -> None:
     assert check(mine).failure is None
     assert [path.name for path in files_of(mine)] == ["mine.py", "helper.py"]
     (before,) = choose_candidates((), mine, "cpu").chosen
-    digest = before.as_contender().sha256
+    digest = before.as_record().sha256
     (tmp_path / "helper.py").write_text(RIGHT + "# other\n")
     (after,) = choose_candidates((), mine, "cpu").chosen
-    assert after.as_contender().sha256 != digest
+    assert after.as_record().sha256 != digest
 
 
 def test_packages_are_candidates(tmp_path: Path) -> None:

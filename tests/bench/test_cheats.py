@@ -48,7 +48,7 @@ def race(
     asked = ChosenShapes(operator, (TINY,))
     plan = Plan(cases, "cpu", ProcessLimits(seconds=20, threads=1), strict=strict, sandbox=sandbox)
     found = evaluate([asked], choose_candidates(base, path, "cpu"), plan, pace=PACE)
-    return next(each for each in found.run.results if each.contender == "candidate.py")
+    return next(each for each in found.run.results if each.candidate == "candidate.py")
 
 
 def time_alone(folder: Path, body: str) -> Measured:

@@ -108,7 +108,7 @@ def test_a_backend_is_checked_as_a_candidate_is() -> None:
     found = evaluate(asked, choose_candidates(("reference",), None, "cpu"), Plan(1, limits=ProcessLimits(threads=1)))
     assert found.is_right
     assert found.as_json()["right"] is True
-    assert {each.contender for each in checks(found)} == {"reference"}
+    assert {each.candidate for each in checks(found)} == {"reference"}
 
 
 DENSE_ONLY = (

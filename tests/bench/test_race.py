@@ -17,7 +17,7 @@ ARGS = {"token_count": 3, "hidden_size": 16, "eps": 1e-6}
 
 
 class Pretended:
-    """Two contenders on a clock of their own; the second is twice as fast, both vary by `noise`."""
+    """Two candidates on a clock of their own; the second is twice as fast, both vary by `noise`."""
 
     def __init__(self, noise: float = 0.0, wrong_after: int = 10**9) -> None:
         self.now_ns, self.asked = 0, list[Mapping[str, Any]]()
@@ -77,7 +77,7 @@ def test_every_turn_has_inputs_of_its_own_and_another_order_than_the_one_before(
     assert all(request["mode"] == "warm" for request in process.asked)
 
 
-def test_a_contender_that_turns_wrong_while_it_is_timed_is_named() -> None:
+def test_a_candidate_that_turns_wrong_while_it_is_timed_is_named() -> None:
     process = Pretended(noise=0.5, wrong_after=20)
     with pytest.raises(Caught, match="a timed call was wrong: out: the error is") as caught:
         race(process).run("cold")

@@ -6,7 +6,7 @@ from inferometer.bench.results import REFUSED, ShapeResult
 
 
 def test_a_refusal_is_no_wrong_answer() -> None:
-    about = {"operator": "rms_norm", "shape": "0: x", "args": {}, "contender": "vllm", "cases": 1}
+    about = {"operator": "rms_norm", "shape": "0: x", "args": {}, "candidate": "vllm", "cases": 1}
     found = [ShapeResult(**about, failure=failure) for failure in (None, "out: bad", f"{REFUSED}heads of 72")]  # type: ignore[arg-type]
     assert [each.verdict for each in found] == ["right", "wrong", "refused"]
 

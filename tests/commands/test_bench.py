@@ -118,7 +118,7 @@ def test_results_of_a_run_are_read_back_as_they_were(tmp_path: Path, capsys: pyt
     found = read_run(path)
     assert encode_run(found) == path.read_bytes()
     assert found.stage == "correct"
-    assert {each.contender for each in found.results} == {"torch"}
+    assert {each.candidate for each in found.results} == {"torch"}
 
 
 @pytest.mark.usefixtures("torch", "forked")

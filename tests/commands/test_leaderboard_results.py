@@ -218,11 +218,11 @@ def test_weights_of_a_fleet_decide_which_candidate_is_first(capsys: pytest.Captu
         assert (code, err) == (0, "")
         data = json.loads(out)
         assert data["weighed_by"] == "s.jsonl"
-        contenders = data["devices"][0]["contenders"]
-        scores = {each["contender"]: each["score"]["strict"]["median"]["value"] for each in contenders}
+        candidates = data["devices"][0]["contenders"]
+        scores = {each["contender"]: each["score"]["strict"]["median"]["value"] for each in candidates}
         for who, (first, second) in times.items():
             assert scores[who] == pytest.approx(weight * 4_000 / first + (1 - weight) * 4_000 / second)
-        firsts[weight] = contenders[0]["contender"]
+        firsts[weight] = candidates[0]["contender"]
     assert firsts == {0.9: "b", 0.1: "a"}
     code, out, _ = run("leaderboard", file, "--shapes", "s.jsonl", capsys=capsys)
     assert "that of s.jsonl: 2 shapes of 2 operators, no others count" in out

@@ -142,9 +142,9 @@ def test_a_server_that_gave_no_trace_is_no_success(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from inferometer.record.server import server
+    from inferometer.record.server import recording, server
 
-    made = server.ServerRecording(str(tmp_path / "run.ifm"), "vllm", "0.13", "m", 1, 2, files, None, ())
+    made = recording.ServerRecording(str(tmp_path / "run.ifm"), "vllm", "0.13", "m", 1, 2, files, None, ())
     monkeypatch.setattr(server, "record_server", lambda *args, **options: made)
     words = ("record", "--server", "http://127.0.0.1:1", "-o", str(tmp_path / "run.ifm"))
     exit_code, _, said = run(*words, capsys=capsys)

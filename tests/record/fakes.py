@@ -24,7 +24,7 @@ class FakeJournal:
         assert rows > 0
         self.rows.append((table, columns))
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
         self.facts = change(self.facts)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:

@@ -25,7 +25,7 @@ class MemorySink:
         with self._lock:
             self._builder.add(table, rows, columns)
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
         with self._lock:
             self.facts = change(self.facts)
 

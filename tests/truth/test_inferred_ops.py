@@ -188,7 +188,7 @@ def test_the_guide_says_what_of_these_traces_is_not_modelled() -> None:
     for name in ("a100_idle_64", "v100_graph_branches", "mi300_resnet_ddp"):
         found = modelled(name)[1]
         sums = by_why(found)
-        parts = (sums["modelled"], found.inferred_ns, sums["graphs"], sums["before"], sums["no sizes"])
+        parts = (sums["modelled"], found.times.inferred_ns, sums["graphs"], sums["before"], sums["no sizes"])
         assert sum(sums.values()) == found.total_ns
         expected[name] = [f"{100 * part / found.total_ns:.1f} %" for part in parts]
     assert said == expected

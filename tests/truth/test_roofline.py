@@ -93,7 +93,7 @@ def test_every_launch_is_its_innermost_ops(name: str) -> None:
         counted[0] += row["launches"] - row["inferred_launches"]
         counted[1] += row["total_ns"]
     assert {key: counts[0] for key, counts in got.items()} == {key: counts[0] for key, counts in expected.items()}
-    if not found.inferred_ns:
+    if not found.times.inferred_ns:
         assert got == expected
 
 
@@ -114,7 +114,7 @@ def test_time_is_conserved(name: str) -> None:
 def test_nearly_all_time_of_ops_with_shapes_is_modelled(name: str) -> None:
     _, found = modelled(name)
 
-    assert found.op_modelled_ns >= 0.97 * found.op_known_ns
+    assert found.times.op_modelled_ns >= 0.97 * found.times.op_known_ns
     assert found.modelled_ns >= 0.95 * found.total_ns
 
 
@@ -174,15 +174,15 @@ def _sized_ns(name: str) -> int:
 @pytest.mark.parametrize("name", [*EAGER, *TRAINING])
 def test_the_share_that_is_modelled_is_of_all_kernels_whose_op_and_sizes_stand_in_the_file(name: str) -> None:
     _, found = modelled(name)
-    assert found.sized_ns == _sized_ns(name)
+    assert found.times.sized_ns == _sized_ns(name)
 
     unmodelled = sum(
         row["total_ns"]
         for row in found.frame.filter(pl.col("reason").is_not_null(), pl.col("op").is_not_null()).to_dicts()
         if _says_sizes({"args": _arguments(row)})
     )
-    assert found.sized_modelled_ns >= found.sized_ns - unmodelled
-    assert found.sized_modelled_ns >= 0.97 * found.sized_ns
+    assert found.times.sized_modelled_ns >= found.times.sized_ns - unmodelled
+    assert found.times.sized_modelled_ns >= 0.97 * found.times.sized_ns
 
 
 def _arguments(row: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def test_the_guide_says_these_shares() -> None:
     for name in (*EAGER, *CAPTURES, *TRAINING):
         attributed, found = modelled(name)
         kernels = attributed.launches.filter(~pl.col("is_captured"), pl.col("kind") == "kernel")["dur_ns"].sum()
-        shares = (found.sized_ns / kernels, found.sized_modelled_ns / found.sized_ns)
+        shares = (found.times.sized_ns / kernels, found.times.sized_modelled_ns / found.times.sized_ns)
         expected[name] = [f"{100 * share:.1f} %" for share in shares]
     assert said == expected
 

@@ -35,7 +35,7 @@ def _left(path: Path, process: int, *, host: str | None = None, steps: int = 40)
     def about(facts: Facts) -> Facts:
         return msgspec.structs.replace(facts, processes=(NamedId(process),), hosts=(host or socket.gethostname(),))
 
-    journal.tell(about)
+    journal.change_facts(about)
     _write(journal, made(steps), process=process)
     journal._abandon()
 
@@ -153,7 +153,7 @@ def test_what_was_noticed_long_ago_is_printed_and_not_posted(tmp_path: Path, ago
     def about(facts: Facts) -> Facts:
         return msgspec.structs.replace(facts, processes=(NamedId(_dead_process()),))
 
-    journal.tell(about)
+    journal.change_facts(about)
     _write(journal, steps)
     journal._abandon()
     with hook() as (url, got):

@@ -62,7 +62,7 @@ HOT_C = 70.0
 """Degrees Celsius below which no device slows down for heat."""
 
 THROTTLING_C = 90.0
-"""Degrees Celsius at which a device is taken to slow down where the file and `hardware/` don't tell."""
+"""Degrees Celsius at which a device is taken to slow down where the file and `hardware/` don't say."""
 
 ASYMPTOTIC = 25
 """Ticks a run from which the normal approximation of the rank test is good to a percent."""
@@ -73,7 +73,7 @@ TYPICAL = {
     "network": (12.5e9, "a network of 100 Gbit/s"),
     "disk": (3.5e9, "a disk of 3.5 GB/s"),
 }
-"""Bytes per second by class of cause, assumed, and reported, where neither a file nor `hardware/` tells a capacity."""
+"""Bytes per second by class of cause, assumed, and reported, where neither a file nor `hardware/` shows a capacity."""
 
 RESAMPLES = 2_000
 """Bootstrap and permutation samples."""
@@ -122,8 +122,8 @@ SAME_PLACE = 0.8
 
 RELIABLE_STEPS = 0.75
 """Confidence from which on found steps are compared. Of the synthetic traces in `benchmarks/steps_truth.py`, those
-whose kernels tell their steps have 0.79 and more; below, nothing is known to be right, and 0.6 is
+whose kernels show their steps have 0.79 and more; below, nothing is known to be right, and 0.6 is
 the least that is found."""
 
 FEWEST_OF_PHASE = 2
-"""Whole steps of a phase in each run, of fewer no phase is compared by itself: one step tells no spread."""
+"""Whole steps of a phase in each run, of fewer no phase is compared by itself: one step shows no spread."""

@@ -119,7 +119,7 @@ def _first(ids: Rows, rows: Rows, wanted: Rows) -> Rows:
 
 
 def _placed(ids: Rows, low: int, high: int) -> Rows:
-    """The place of each id between the two, counted from the lower; that behind the upper one of all others."""
+    """The place of each id between the two, counted from the lower; that after the upper one of all others."""
     if low <= ids.min() and ids.max() <= high:
         return ids - low
     return np.where((ids >= low) & (ids <= high), ids - low, high - low + 1)

@@ -99,7 +99,7 @@ def _in_order(group: Times, start_ns: Times, end_ns: Times) -> tuple[Times, Time
 def _open_until(group: Times, end_ns: Times) -> tuple[Times, Times]:
     """Where each group begins, and the latest end before each interval in its group; what the first has means nothing.
 
-    Each group is moved behind all ends of the one before, so that one running maximum serves all; where the numbers
+    Each group is moved past all ends of the one before, so that one running maximum serves all; where the numbers
     would grow too large, groups are taken one by one.
     """
     first = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))

@@ -1,6 +1,6 @@
-"""What rows of kernels are grouped by: their names, or what their names tell.
+"""What rows of kernels are grouped by: their names, or what their names say.
 
-A name that doesn't tell it is labelled null. Such kernels are one row, so that every grouping adds up to the same time.
+A name that doesn't show it is labelled null. Such kernels are one row, so that every grouping adds up to the same time.
 """
 
 from collections.abc import Callable, Iterable, Mapping

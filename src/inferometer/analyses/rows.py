@@ -10,7 +10,7 @@ from inferometer.errors import InputError
 SortKey = Literal["total", "count", "mean", "median", "min", "max", "stddev", "name"]
 
 STATISTICS = ("share", "total_ns", "count", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns")
-"""The columns of a table of statistics; behind them stands the one that names its rows."""
+"""The columns of a table of statistics; after them stands the one that names its rows."""
 
 
 def sort_column(key: SortKey, name: str) -> str:

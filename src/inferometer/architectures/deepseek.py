@@ -6,7 +6,7 @@ Keys and values are cached as one latent vector a position, with one key part th
 them comes in two forms, which `shape["absorbed"]` tells apart:
 
 - a step of one token a sequence (decode) is **absorbed**: the up-projection of keys goes into the queries, that of
-  values comes behind attention, and all heads read the latents themselves, as one key and value head;
+  values comes after attention, and all heads read the latents themselves, as one key and value head;
 - a step of several (prefill) is **not**: keys and values of every visible position are made from the latents by
   `kv_b_proj`, those of the context again, and attention has as many key heads as query heads.
 

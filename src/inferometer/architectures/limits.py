@@ -1,7 +1,7 @@
 """How large a model's folder may say that it is; no size of a file is counted to or made room for before that.
 
 Each figure is far above every published model, so that what is refused is a mistake or malice. Below them a size may
-still be too much for a machine: weights are held against memory, and `config.json` against the tensors of its folder.
+still be too much for a machine: weights are compared with memory, and `config.json` against the tensors of its folder.
 """
 
 from collections.abc import Iterator, Mapping

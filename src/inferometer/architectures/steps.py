@@ -1,4 +1,4 @@
-"""The operator calls of one step of a model: a prefill, a decode step, or a chunk of a prefill behind a context."""
+"""The operator calls of one step of a model: a prefill, a decode step, or a chunk of a prefill after a context."""
 
 import math
 from fractions import Fraction

@@ -62,7 +62,7 @@ class Backend:
             lacks in the version at hand raises `Unavailable`.
         decoder: What it has of a decoder's operators; None: nothing.
         packages: Distributions whose versions are recorded with results.
-        settings: How its kernels are made, in words, such as the mode of a compiler: recorded with results.
+        settings: How its kernels are made, such as the mode of a compiler: recorded with results.
         interpreted: Its kernels are Triton's, and on a CPU need a process with Triton's interpreter.
         build: `build(name)`: the same kernel as `load`, to be compiled for a GPU that isn't there and not run; None:
             its kernels aren't Triton's, or come compiled.

@@ -28,7 +28,7 @@ _BATCHES = 2  # whose plans are kept
 
 
 def missing(library: str, module: str, install: str, *, folder: str | None = None) -> str | None:
-    """Why a library can't be imported, in words; None where it can be. Imports nothing.
+    """Why a library can't be imported; None where it can be. Imports nothing.
 
     Args:
         library: Its name for the user.

@@ -12,7 +12,7 @@ which only this side computes. `fast.py` times what is right, with the base, in 
 calls, stops when medians stand still, and picks answers to compare; `lineup.py` makes rounds of the calls of all
 processes, times them on a CPU, and watches each process from outside (`outside.py`); `process/course.py` calls, on
 a GPU with one of `process/timers.py`. With CUPTI a round is a profile that the Kineto reader reads
-(`bench/profiles`), which also tells whose kernels ran. `conditions.py` watches the machine meanwhile, `samples.py`
+(`bench/profiles`), which also shows whose kernels ran. `conditions.py` watches the machine meanwhile, `samples.py`
 makes medians, intervals and verdicts. All of it is a `Run` (`results.py`); `bench/ranking` scores and ranks runs,
 `bench/exchange` speaks flashinfer-bench's form.
 

@@ -1,4 +1,4 @@
-"""Files that a candidate consists of: its own, and those next to it that it imports, as far as their texts tell.
+"""Files that a candidate consists of: its own, and those next to it that it imports, as far as their texts show.
 
 Nothing is run. Left out: what is imported by a name that is put together as it runs, and what isn't Python.
 """

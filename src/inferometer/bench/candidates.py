@@ -10,7 +10,7 @@ from typing import Any
 from inferometer.backends import backends, require_backend
 from inferometer.bench.candidate_files import files_of, name_of
 from inferometer.bench.profiles.own_kernels import own_kernels
-from inferometer.bench.results import Contender
+from inferometer.bench.results import CandidateRecord
 from inferometer.errors import Unavailable, clean
 from inferometer.side_files import read_side_file
 
@@ -25,7 +25,7 @@ class Candidate:
     file: Path | None = None
 
     def serves(self, operator: str) -> bool:
-        """Whether it has a kernel for the operator, as far as its name tells: a file is asked when it is loaded."""
+        """Whether it has a kernel for the operator, as far as its name shows: a file is asked when it is loaded."""
         return self.file is not None or operator in require_backend(self.name).operators
 
     @property
@@ -60,24 +60,24 @@ class Candidate:
         file = None if self.file is None else str(self.file.resolve())
         return {"name": self.name, "file": file, "files": list(map(str, self.files))}
 
-    def as_contender(self) -> Contender:
+    def as_record(self) -> CandidateRecord:
         """For the file of results."""
         if self.file is None:
-            return Contender(name=self.name, kind="backend", settings=dict(require_backend(self.name).settings))
+            return CandidateRecord(name=self.name, kind="backend", settings=dict(require_backend(self.name).settings))
         digest = hashlib.sha256(self.source).hexdigest()
-        return Contender(name=self.name, kind="file", sha256=digest)
+        return CandidateRecord(name=self.name, kind="file", sha256=digest)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Those who take part, the base that others are held against first; `refused`: why others can't, by name."""
+    """Those who take part, the base that others are compared with first; `refused`: why others can't, by name."""
 
     chosen: tuple[Candidate, ...]
     refused: dict[str, str]
 
 
 def choose_candidates(names: Sequence[str], candidate: Path | None, device: str) -> Candidates:
-    """Backends of these names (`all`: every one that can run on `device`), and the candidate's file behind them.
+    """Backends of these names (`all`: every one that can run on `device`), and the candidate's file after them.
 
     Raises:
         UnknownName: There is no such backend.
@@ -99,5 +99,5 @@ def choose_candidates(names: Sequence[str], candidate: Path | None, device: str)
 
 
 def _every() -> Sequence[str]:
-    """PyTorch first, as the others are held against it; references aren't made to be fast."""
+    """PyTorch first, as the others are compared with it; references aren't made to be fast."""
     return sorted((name for name in backends() if name != "reference"), key=lambda name: (name != "torch", name))

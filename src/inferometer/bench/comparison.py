@@ -49,7 +49,7 @@ class OutputCheck:
 
     Attributes:
         output: Its name.
-        reason: Why it is wrong, in words; None where it is right.
+        reason: Why it is wrong; None where it is right.
         error: Norm of the error over norm of the answer; None where kind or shape is wrong already.
         row_error: The greatest of all rows.
         tolerance: What `error` may be; 0: exact.
@@ -140,7 +140,7 @@ def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor", allowe
 
 
 def wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
-    """What is wrong with type, dtype, shape, device and layout, in words."""
+    """What is wrong with type, dtype, shape, device and layout."""
     import torch
 
     if type(found) is not torch.Tensor:

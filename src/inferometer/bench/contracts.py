@@ -26,7 +26,7 @@ def contract_of(operator: Operator) -> dict[str, Any]:
 
 
 def made_of(operator: Operator, args: Mapping[str, Any]) -> list[tuple[str, str, list[int]]]:
-    """Name, dtype and shape of each output; left out are those that only the inputs' values tell, and foreign ones."""
+    """Name, dtype and shape of each output; left out are those that depend on the inputs' values, and foreign ones."""
     if operator.axes is None:
         return []
     bound = bind(operator, args)

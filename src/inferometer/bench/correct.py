@@ -77,7 +77,7 @@ def check_operator(
                         shape=label,
                         index=index_of(label),
                         args=dict(args),
-                        contender=candidate.name,
+                        candidate=candidate.name,
                         cases=plan.cases,
                         **found,
                     )
@@ -85,7 +85,7 @@ def check_operator(
             for label, args in left:
                 yield ShapeResult(
                     operator=operator.name, shape=label, index=index_of(label), args=dict(args),
-                    contender=candidate.name, cases=plan.cases, failure=str(failed),
+                    candidate=candidate.name, cases=plan.cases, failure=str(failed),
                 )  # fmt: skip
             return
 

@@ -53,7 +53,7 @@ class Evaluation(Result):
 def _row(result: ShapeResult) -> dict[str, Any]:
     return {
         "operator": result.operator,
-        "contender": result.contender,
+        "contender": result.candidate,
         "verdict": result.verdict,
         "cases": result.cases,
         "error": result.error,
@@ -77,7 +77,7 @@ def _fast_row(result: ShapeResult) -> dict[str, Any]:
     bound = result.bound
     return {
         "operator": result.operator,
-        "contender": result.contender,
+        "contender": result.candidate,
         "verdict": result.verdict if versus is None or not result.is_right else versus.verdict,
         "cold_ns": None if cold is None else cold.median_ns,
         "warm_ns": None if warm is None else warm.median_ns,

@@ -1,4 +1,4 @@
-"""How fast candidates are that are right: each held against the base, in turns, both in processes of their own.
+"""How fast candidates are that are right: each compared with the base, in turns, both in processes of their own.
 
 Where a candidate fails while it is timed, its result says so and its times are dropped. The base's times are those that
 it had next to the first candidate; ratios always from calls that stood side by side.
@@ -138,7 +138,7 @@ def device_times(path: Path) -> Sequence[float]:
     """Of every call in a profile, ns; 0 of one without work for the device.
 
     Raises:
-        CandidateFailed: It doesn't tell.
+        CandidateFailed: It doesn't say.
     """
     try:
         found = kernel_times(path)

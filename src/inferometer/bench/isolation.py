@@ -143,8 +143,8 @@ class Reply(msgspec.Struct, frozen=True):
         cannot: Why the timer can't time so.
         row: Of a call on a GPU: begin and end on the host's clock, its ns, and ns of work after it.
         outputs: Of a call on a CPU: dtype, shape and strides of each, as `arena.tensors_of` takes them.
-        odd: What it replaced or left on, in words.
-        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+        odd: What it replaced or left on.
+        own_ns: In interpreted kernels of the candidate's file; None where that is unknown.
         interpreted: What its interpreter did otherwise than Triton's own so far.
     """
 
@@ -230,7 +230,7 @@ class CandidateProcess:
 
     @property
     def concerns(self) -> tuple[str, ...]:
-        """What the guard reported so far, in words."""
+        """What the guard reported so far."""
         with suppress(OSError):
             while len(self._concerns) < _MOST_CONCERNS and (line := self._reports.recv(_LONGEST_CONCERN)):
                 self._concerns[clean(line.decode("utf-8", "replace"))] = None

@@ -46,9 +46,9 @@ class Round:
         sent_ns: The host's clock when they were asked for.
         received_ns: And when they were read.
         took_ns: All of it, without what a profiler takes to start and end.
-        odd: Places of candidates, with what they did that they must not, in words.
-        busy: What they did beside their calls; in the first round of a shape libraries may.
-        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+        odd: Places of candidates, with what they did that they must not.
+        busy: What they did besides their calls; in the first round of a shape libraries may.
+        own_ns: In interpreted kernels of the candidate's file; None where that is unknown.
         cannot: Why the timer can't time so; then there are no rows.
         traces: The profiles, by place, where they were asked for.
     """
@@ -163,7 +163,7 @@ class Lineup:
         return traces
 
     def _end(self, places: Sequence[int], until: Deadline) -> tuple[dict[int, Reply], list[tuple[int, str]]]:
-        """What each replies, and what it did beside its calls."""
+        """What each replies, and what it did besides its calls."""
         replies, busy = {}, []
         for place in places:
             with _blamed(place):
@@ -266,7 +266,7 @@ class _Lane:
         return list(reply.row)
 
     def beside(self) -> list[str]:
-        """What it did in the round that isn't timed, in words."""
+        """What it did in the round that isn't timed."""
         now = look_at(self.process.pid)
         found = now.since(self.standing, self.round_began, busy_ns=_CHILD_NS)
         self.standing = now

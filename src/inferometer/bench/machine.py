@@ -17,7 +17,7 @@ class Machine:
         on: As torch calls it: `cpu`, `cuda:0`.
         name: As its maker does.
         versions: Of Python, of packages, of the driver.
-        cache_bytes: The last cache of a CPU; None: unknown, or a GPU, whose driver tells.
+        cache_bytes: The last cache of a CPU; None: unknown, or a GPU, whose driver reports.
         device: What is known of a GPU with this name; None: nothing, or a CPU.
     """
 

@@ -24,7 +24,7 @@ class Manifest:
         return sorted(name for name in {*self.hashes, *now} if self.hashes.get(name) != now.get(name))
 
     def why_not(self, folder: Path | None = None) -> str | None:
-        """Which were changed, in words; None where none was."""
+        """Which were changed; None where none was."""
         changed = self.changed(folder)
         if not changed:
             return None

@@ -60,7 +60,7 @@ def _open_waits(name: str) -> int | None:
 
 
 def _waited_ns(file: int | None) -> int:
-    """Until now, for a CPU; 0 where it isn't told."""
+    """Until now, for a CPU; 0 where it isn't known."""
     if file is None:
         return 0
     with suppress(OSError, ValueError, IndexError):
@@ -80,7 +80,7 @@ class Standing:
     handled: frozenset[str] = frozenset()
 
     def since(self, before: "Standing", began: "Standing", *, busy_ns: int) -> list[str]:
-        """What it does besides its calls, in words; children that were idle do no harm.
+        """What it does besides its calls; children that were idle do no harm.
 
         Args:
             before: When it was last looked at, or had just loaded the candidate.
@@ -100,7 +100,7 @@ class Standing:
 
 
 def cpu_ns(pid: int) -> int | None:
-    """CPU time of all threads of a process so far; None where it isn't told, or the process has ended."""
+    """CPU time of all threads of a process so far; None where it isn't known, or the process has ended."""
     if not _IS_LINUX:
         return None
     with suppress(OSError):

@@ -1,6 +1,7 @@
 """The file that a run of the evaluator leaves: who ran, on what, how right and how fast each shape was.
 
 All times are ns of one call. Measured and modelled figures are apart: `timings` are measured, `Bound` is modelled.
+Files and JSON call a candidate `contender`, as they always have.
 """
 
 from pathlib import Path
@@ -69,7 +70,7 @@ class Versus(_Part, frozen=True, kw_only=True):
 class Attribution(_Part, frozen=True, kw_only=True):
     """Whose code the time went to, from a profiled run apart from the timed one.
 
-    `own` is the share of kernels that the candidate's file defines, None where nothing tells; `by_name` the shares of
+    `own` is the share of kernels that the candidate's file defines, None where that is unknown; `by_name` the shares of
     all kernels (on a CPU: operators of torch), the largest first. `of`: device time, or host time on a CPU.
     """
 
@@ -99,16 +100,16 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     of all cases, as shares of what is allowed. `strided`: what it made of inputs that aren't dense: right, wrong, or
     refused, with the reason. `hard`: what it made of each hard case of the operator, by name; none ran where an earlier
     case was wrong, or with `hard_left_out`, as the weights are too large. `hard_case`: the first of them that made it
-    wrong. `concerns`: what makes its times doubtful, in words. `own_share`: of the time, in kernels that the
-    candidate's file defines; None where it defines none, or nothing tells. `interpreted`: what was done otherwise than
-    Triton's interpreter does where it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16 math)
-    in float32; only the first of the configurations of `@triton.autotune`.
+    wrong. `concerns`: what makes its times doubtful. `own_share`: of the time, in kernels that the
+    candidate's file defines; None where it defines none, or that is unknown. `interpreted`: what was done otherwise
+    than Triton's interpreter does where it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16
+    math) in float32; only the first of the configurations of `@triton.autotune`.
     """
 
     operator: str
     shape: str
     args: dict[str, Any]
-    contender: str
+    candidate: str = msgspec.field(name="contender")
     cases: int
     failure: str | None = None
     index: int | None = None
@@ -149,8 +150,8 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
         return next((each for each in self.timings if each.mode == mode and each.inputs == "usual"), None)
 
 
-class Contender(_Part, frozen=True, kw_only=True):
-    """Whose kernels ran: a backend, or a file, with the hash of its bytes. `settings`: how they were made."""
+class CandidateRecord(_Part, frozen=True, kw_only=True):
+    """Whose kernels ran: a backend, or a file with the hash of its bytes. `settings`: how they were made."""
 
     name: str
     kind: Literal["backend", "file"]
@@ -184,7 +185,7 @@ class Run(_Part, frozen=True, kw_only=True):
     stage: Literal["correct", "fast"]
     versions: dict[str, str]
     settings: dict[str, Any]
-    contenders: tuple[Contender, ...]
+    candidates: tuple[CandidateRecord, ...] = msgspec.field(name="contenders")
     results: tuple[ShapeResult, ...]
     conditions: Conditions = Conditions()
     format: str = FORMAT
@@ -195,7 +196,7 @@ RUN_FILE = FileKind("file of results", lambda head: head.startswith(b"{") and b'
 
 
 def encode_run(run: Run) -> bytes:
-    """As a file has it: JSON with one line a field, ending in a line break."""
+    """As a file has it: JSON with one line per field, ending in a line break."""
     return msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n"
 
 

@@ -38,7 +38,7 @@ def evaluate(
     bounds: Device | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> Evaluation:
-    """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are held against."""
+    """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are compared with."""
     packages = [
         package for each in candidates.chosen if each.file is None for package in require_backend(each.name).packages
     ]
@@ -102,7 +102,7 @@ def _time(
 
 def _untrusted(result: ShapeResult, candidates: Candidates, changed: str) -> ShapeResult:
     """Files aren't what they were when the run began: the candidate's result is wrong, those of others unknown."""
-    is_file = any(each.name == result.contender and each.file is not None for each in candidates.chosen)
+    is_file = any(each.name == result.candidate and each.file is not None for each in candidates.chosen)
     words = changed if is_file else f"not known: {changed}"
     return msgspec.structs.replace(result, failure=words, timings=(), versus=(), attribution=None, own_share=None)
 
@@ -148,11 +148,11 @@ def _run(
         stage="correct" if pace is None else "fast",
         versions=machine.versions,
         settings=settings,
-        contenders=tuple(each.as_contender() for each in candidates.chosen),
+        candidates=tuple(each.as_record() for each in candidates.chosen),
         results=results,
         conditions=conditions,
     )
 
 
 def _key(result: ShapeResult) -> tuple[str, str, str]:
-    return result.operator, result.contender, result.shape
+    return result.operator, result.candidate, result.shape

@@ -79,7 +79,7 @@ def _heat(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def _others(seen: Collection[int], own: Collection[int]) -> Iterator[str]:
-    """In a container the driver's process ids aren't ours: then only their number tells something."""
+    """In a container the driver's process ids aren't ours: then only their number has a meaning."""
     others = sorted(set(seen) - set(own))
     if len(others) < len(set(seen)):
         if others:

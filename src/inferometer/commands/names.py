@@ -1,4 +1,4 @@
-"""`inferometer names decode`: what the names of kernels tell."""
+"""`inferometer names decode`: what the names of kernels say."""
 
 import sys
 from collections.abc import Iterable, Sequence

@@ -109,24 +109,16 @@ def _record_command(words: tuple[str, ...], store: Path, out: Output, options: d
 
 
 def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
+    from inferometer.record.server.recording import ServerOptions
     from inferometer.record.server.server import record_server
 
     def on_progress(line: str) -> None:
         click.echo(line, err=True)
 
-    traces = options["traces"]
-    recorded = record_server(
-        options["server"],
-        store,
-        seconds=options["seconds"],
-        counters=options["counters"],
-        traces=None if traces is None else Path(traces),
-        force=options["force"],
-        steps=options["steps"],
-        on_progress=on_progress,
-        stacks=options["stacks"],
-        hz=options["hz"],
-    )
+    names = ("seconds", "steps", "counters", "hz", "stacks", "force")
+    traces = None if options["traces"] is None else Path(options["traces"])
+    wanted = ServerOptions(**{name: options[name] for name in names}, traces=traces)
+    recorded = record_server(options["server"], store, wanted, on_progress)
     if out.form == "json":
         out.write_json(SERVER_SCHEMA, asdict(recorded))
     else:

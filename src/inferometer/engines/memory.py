@@ -1,4 +1,4 @@
-"""Whether a model fits: an estimate is held against what is free, and running out is reported in the same words."""
+"""Whether a model fits: an estimate is compared with what is free, and running out is reported in the same words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ _HINT = "Take a smaller model, --dtype bfloat16, a smaller batch or fewer tokens
 
 
 def free_bytes(device: str, *, root: Path = Path("/")) -> int | None:
-    """What `cpu`, `cuda` or `cuda:1` has free now; None where the system doesn't tell.
+    """What `cpu`, `cuda` or `cuda:1` has free now; None where the system doesn't report.
 
     On a CPU: what Linux could give without swapping, or the room in this process's control group where that is less.
     """

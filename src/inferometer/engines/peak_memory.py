@@ -4,7 +4,7 @@ import sys
 
 
 def peak_rss_bytes() -> int | None:
-    """Resident memory of the process at its highest, since it began; None where the system doesn't tell (Windows)."""
+    """Resident memory of the process at its highest, since it began; None where the system doesn't report (Windows)."""
     try:
         import resource
     except ImportError:

@@ -29,7 +29,7 @@ _MOST = 0.5
 
 
 def explain(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of a run in order: gravest first, then by time; what another explains right behind that.
+    """The findings of a run in order: gravest first, then by time; what another explains right after that.
 
     A group of cause and effects stands where its gravest member would. Findings of `info` and those without a time
     neither explain nor are explained.

@@ -1,6 +1,6 @@
 """Asks every rule of this folder, and other packages' rules, about each run of a trace.
 
-Gravest first, then by the time at stake; what another finding explains stands right behind that (`causes`). A file may
+Gravest first, then by the time at stake; what another finding explains stands right after that (`causes`). A file may
 hold several runs: each is looked at alone, since lengths of contexts and medians mean nothing across runs.
 """
 

@@ -225,7 +225,7 @@ class Evidence:
 
     @locked_cached_property
     def kinds(self) -> dict[str, KernelName]:
-        """What the name of each class tells, from one of its labels."""
+        """What the name of each class says, from one of its labels."""
         rows = self.trace.totals.select("kernel").unique().sort("kernel").collect()
         return {class_of_label(label): _decode(label) for label in rows["kernel"]}
 
@@ -257,6 +257,6 @@ def op_of_label(label: str) -> str:
 
 
 def _decode(label: str) -> KernelName:
-    """What the label tells where it is one that is known whole, else its first word alone: roles would mislead."""
+    """What the label shows where it is one that is known whole, else its first word alone: roles would mislead."""
     whole = decode(label)
     return whole if whole.library != "other" else decode(op_of_label(label))

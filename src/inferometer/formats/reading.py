@@ -62,7 +62,7 @@ def is_folder(path: str | Path) -> bool:
     """Whether a folder is there; False for what can't even be looked at."""
     try:
         return str(path) != "-" and Path(path).is_dir()
-    except (OSError, ValueError):  # opening it as a file tells what is wrong
+    except (OSError, ValueError):  # opening it as a file says what is wrong
         return False
 
 

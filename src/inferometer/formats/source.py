@@ -60,7 +60,7 @@ class Source:
     """One input: `name` for messages, `path` where it is a file, `head` (the first 64 KiB, unpacked) for sniffing.
 
     `open()` gives the plain bytes from the start. `rewindable` says whether it may be called more than once; standard
-    input and pipes may not. `damage` tells what was wrong with the compressed data of the head. `ahead` is work that a
+    input and pipes may not. `damage` says what was wrong with the compressed data of the head. `ahead` is work that a
     format began on it before it reads (`Format.start`).
     """
 
@@ -81,7 +81,7 @@ class Source:
         """Whether it is a folder, which only a format that reads such can take."""
         try:
             return self.path is not None and self.path.is_dir()
-        except (OSError, ValueError):  # opening it as a file tells what is wrong
+        except (OSError, ValueError):  # opening it as a file says what is wrong
             return False
 
     @property
@@ -121,7 +121,7 @@ class Source:
         return stream
 
     def change(self) -> str | None:
-        """What happened to the file since it was named here, in words; None: nothing, or it is no plain file."""
+        """What happened to the file since it was named here; None: nothing, or it is no plain file."""
         before, now = self._state, self._look()
         if before == now:
             return None
@@ -159,7 +159,7 @@ class Source:
         """What changes with a plain file: which it is, its size, when it was written."""
         try:
             found = None if self.path is None else self.path.stat()
-        except (OSError, ValueError):  # opening it tells what is wrong
+        except (OSError, ValueError):  # opening it says what is wrong
             return None
         if found is None or not stat.S_ISREG(found.st_mode):
             return None
@@ -185,7 +185,7 @@ class Source:
 def _is_pipe(path: Path) -> bool:
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # opening it tells what is wrong
+    except (OSError, ValueError):  # opening it says what is wrong
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 

@@ -5,7 +5,7 @@ find_device("NVIDIA H100 80GB HBM3").memory_bandwidth.value
 
 `hardware/devices/*.json` holds one device a file. Every value has a unit, a kind (datasheet, measured, derived) and a
 source; what isn't known is absent. `find_device` takes a name only whole, and only where multiprocessors and memory,
-if the trace tells them, agree; a name that several devices share gives none.
+if the trace shows them, agree; a name that several devices share gives none.
 """
 
 from typing import TYPE_CHECKING, Any

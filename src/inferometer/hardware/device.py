@@ -76,7 +76,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         launch: What a launch that does nothing takes, from the end of the one before to its own end: as measured, or at
             most. A reference and no bound: another launch path may be quicker.
         unknown: Why a value isn't given, by the name that `facts` has for it.
-        notes: What the values don't tell.
+        notes: What the values don't say.
     """
 
     name: str

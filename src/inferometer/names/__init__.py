@@ -1,4 +1,4 @@
-"""Kernel names: what a mangled or generated name tells.
+"""Kernel names: what a mangled or generated name says.
 
 from inferometer.names import decode
 decode("nvjet_tst_128x112_64x7_1x2_h_bz_splitK_TNT").short_name
@@ -7,7 +7,7 @@ decode("nvjet_tst_128x112_64x7_1x2_h_bz_splitK_TNT").short_name
 parameters, with one way to write casts, lambdas and anonymous namespaces. `reading.py` takes it apart. Each naming
 family is a file of `grammars/` that declares a `GRAMMAR`; `decoding.py` asks them in the order in which their answers
 can be trusted: exact forms, namespaces, lists of known functions (`lists/*.json`, each with its source), words. What a
-name doesn't tell is null, and `evidence` says which rule answered and how well it is founded. Names are decoded, never
+name doesn't show is null, and `evidence` says which rule answered and how well it is founded. Names are decoded, never
 launches: millions of these have a few hundred names.
 """
 

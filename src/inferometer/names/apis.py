@@ -1,4 +1,4 @@
-"""What the name of a driver or runtime call tells: CUDA runtime (`cuda…`), CUDA driver (`cu…`), HIP (`hip…`).
+"""What the name of a driver or runtime call says: CUDA runtime (`cuda…`), CUDA driver (`cu…`), HIP (`hip…`).
 
 Source: the public function names of the CUDA and HIP interfaces. Tools write one function in several ways: Nsight
 Systems adds the interface's version (`cudaLaunchKernel_v7000`), symbols carry the revision of their arguments

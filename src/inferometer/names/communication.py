@@ -78,7 +78,7 @@ def find_collective(name: str) -> Collective | None:
         name: As in the file, mangled or not.
 
     Returns:
-        `other` where the name tells that the kernel communicates but not what, as RCCL's `ncclDevKernel_Generic`.
+        `other` where the name shows that the kernel communicates but not what, as RCCL's `ncclDevKernel_Generic`.
     """
     function = _function(demangle(name))
     if _COMPUTE.search(function):

@@ -1,7 +1,7 @@
 """CUTLASS's generated names: `cutlass_80_tensorop_s16816gemm_…` (CUTLASS 2), `cutlass3x_sm100_tensorop_…` (CUTLASS 3).
 
 Source: CUTLASS's profiler documentation; the names compiled into cuBLAS and cuDNN. The kernels of CUTLASS 2 are usually
-launched by cuBLAS; the name can't tell.
+launched by cuBLAS; the name can't say.
 """
 
 import re

@@ -27,7 +27,7 @@ _ORDER = ("form", "namespace", "list", "words")
 
 @lru_cache(maxsize=_REMEMBERED)
 def decode(name: str) -> KernelName:
-    """What the kernel's name tells, mangled or not; fields that it doesn't tell are None.
+    """What the kernel's name says, mangled or not; fields that it doesn't show are None.
 
     Never fails: an unknown name is of library and family `other`, with its own beginning as short name. All spellings
     of one name (`canonical_name`) have the same facts.
@@ -46,7 +46,7 @@ def decode(name: str) -> KernelName:
 def read_parts(name: str) -> ParsedName:
     """The name in its parts, whichever tool wrote it, without the dots in the place of what a table cut off.
 
-    Nor with the arguments that Triton 2 wrote behind a kernel's name: `_0d1d2de`, their numbers and what is known of
+    Nor with the arguments that Triton 2 wrote after a kernel's name: `_0d1d2de`, their numbers and what is known of
     them.
     """
     is_bare = "(" not in name and not name.lstrip().startswith("_Z")

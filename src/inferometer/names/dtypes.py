@@ -1,7 +1,7 @@
 """Types of data as C++, generated names and libraries write them, in one vocabulary.
 
 Sources: CUDA, HIP, CUTLASS, PyTorch and Triton headers. 8-bit unsigned integers, half of complex and opaque storage
-types (`OpaqueType<2>`) tell a size, not a type: they have no entry.
+types (`OpaqueType<2>`) show a size, not a type: they have no entry.
 """
 
 import re

@@ -11,7 +11,7 @@ _LAYER = re.compile(r"(?:L|layer[_.]?)(?P<layer>\d{1,5})(?:\.(?P<role>.+))?", re
 
 
 def class_of_label(label: str) -> str:
-    """The label without its layer; layers are parts of it between colons, with or without a role behind a dot."""
+    """The label without its layer; layers are parts of it between colons, with or without a role after a dot."""
     if "::" in label:  # names of C++
         return label
     op, *parts = label.split(":")
@@ -32,5 +32,5 @@ def layer_of_label(label: str) -> int | None:
 
 
 def role_of_label(label: str) -> str | None:
-    """What stands behind the operator, without the layer; None where nothing does."""
+    """What stands after the operator, without the layer; None where nothing does."""
     return None if "::" in label else class_of_label(label).partition(":")[2] or None

@@ -78,7 +78,7 @@ def completed(library: Library, cut: str) -> Known | None:
 
 @cache
 def base_functions() -> dict[str, Known]:
-    """Functions in namespaces that their own name tells: distinctive, and of one library, but for SGLang's copies.
+    """Functions in namespaces that their own name reveals: distinctive, and of one library, but for SGLang's copies.
 
     Tools that print base names (`nsys stats` with `:base`) leave out namespaces and templates.
     """
@@ -98,7 +98,7 @@ def base_functions() -> dict[str, Known]:
 
 @cache
 def known_prefixes() -> tuple[tuple[str, Known], ...]:
-    """Beginnings of generated functions, with what they tell."""
+    """Beginnings of generated functions, with what they say."""
     return tuple(_index("prefixes").items())
 
 

@@ -1,4 +1,4 @@
-"""What the name of a kernel tells: one frozen struct. Null means that the name doesn't tell; nothing is guessed.
+"""What the name of a kernel says: one frozen struct. Null means that the name doesn't say; nothing is guessed.
 
 The words are those of the fields' types below. A dtype may be a pair: `a*b` multiplies an activation by a weight of
 another type (`a×b` in a short name), `from>to` is a cast. M and N of a tile stand in the name's own order.
@@ -38,7 +38,7 @@ class KernelName(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The facts in a kernel's name.
 
     `library` and `family` are `other` where nothing is known. `split_k` is the number of parts, or `yes` where the name
-    only tells that there are several. `cluster` is printed as in the name (`2x1`). `coop` is how two warpgroups share
+    only shows that there are several. `cluster` is printed as in the name (`2x1`). `coop` is how two warpgroups share
     a tile; `vector` the elements of one load; `instruction` the shape of the matrix instruction (`16x8x16`).
     `flags` and `fused` are words in the order of the library; `layer` and `role` come from labels that name them.
     """
@@ -67,7 +67,7 @@ class KernelName(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_known(self) -> bool:
-        """Whether the name tells at least the library or the family."""
+        """Whether the name shows at least the library or the family."""
         return self.library != "other" or self.family != "other"
 
     def as_json(self) -> dict[str, Any]:

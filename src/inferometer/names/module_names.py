@@ -11,7 +11,7 @@ several kinds that are there once, whatever their order.
 `layers.*` takes any number of children and numbers them, `*` those of a Sequential, `experts.?` those of which some
 may never be called. Next to such a container children have no fixed place, since a trace may begin in its midst.
 
-Every rule has its source. What no rule tells has no name: nothing is guessed from a class alone.
+Every rule has its source. What no rule shows has no name: nothing is guessed from a class alone.
 """
 
 import re
@@ -27,7 +27,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """A part of a path: an attribute's name, with the index behind it in a container (`layers.17`, `layers.*`)."""
+    """A part of a path: an attribute's name, with the index after it in a container (`layers.17`, `layers.*`)."""
 
     text: str
     pooled: str
@@ -36,7 +36,7 @@ class Segment:
 
 @lru_cache(maxsize=8_192)
 def child_segments(parent: str, children: tuple[str, ...]) -> tuple[Segment | None, ...]:
-    """What stands for each child of a module, all different; null where no convention tells.
+    """What stands for each child of a module, all different; null where no convention says.
 
     Args:
         parent: The parent's class.
@@ -155,7 +155,7 @@ def _fit(order: _Order, children: Sequence[str]) -> _Segments | None:
 
 
 def _by_kind(order: _Order, children: Sequence[str]) -> _Segments:
-    """The children whose kind tells their name, whatever the order; of any kind, if each is there once."""
+    """The children whose kind shows their name, whatever the order; of any kind, if each is there once."""
     kinds = _known_kinds(order, children)
     entries = Counter(entry.kind for entry in order)
     counts = Counter(kind for kind in kinds if kind)
@@ -201,7 +201,7 @@ def _by_place(order: _Order, kinds: Sequence[str | None]) -> list[_Entry | None]
 
 
 def _align(order: _Order, kinds: Sequence[str | None]) -> list[int | None] | None:
-    """The earliest entry for each child, one behind the other."""
+    """The earliest entry for each child, one after the other."""
     places: list[int | None] = []
     place = 0
     for kind in kinds:
@@ -218,7 +218,7 @@ def _align(order: _Order, kinds: Sequence[str | None]) -> list[int | None] | Non
 
 
 def _indexed(order: _Order, children: Sequence[str], entries: Sequence[_Entry | None]) -> Iterator[tuple[int, Segment]]:
-    """The children of a container with their numbers; first those called behind the end or start of a pass."""
+    """The children of a container with their numbers; first those called after the end or start of a pass."""
     places = [place for place, entry in enumerate(entries) if entry and entry.is_repeated]
     if not places:
         return

@@ -1,7 +1,7 @@
 """Attribute paths of modules (`model.layers.17.self_attn.qkv_proj`), from the tree of their calls.
 
 PyTorch's profiler records a call of a module as `nn.Module: Linear_119`: its class, and a number in the order in which
-the instances of this class were first called. Attribute names are not in the file. `module_names.py` tells them from
+the instances of this class were first called. Attribute names are not in the file. `module_names.py` infers them from
 the class of the parent and the order of the calls, as published model code has them. Layerwise NVTX ranges hold the
 real path, and `module_of_range` reads it.
 
@@ -28,9 +28,9 @@ _WRAPPED = Segment("", "")  # of what a wrapper wraps, which has the wrapper's p
 class ModulePath(msgspec.Struct, frozen=True, gc=False):
     """Where a module is in its model.
 
-    `path` has the names of attributes, from the model down; where no convention tells one, the recorded name
+    `path` has the names of attributes, from the model down; where no convention shows one, the recorded name
     (`FooBar_3`) stands in. `pooled` has `*` for an index in a repeated container and for the number of a class of
-    which the trace has several; names and numbers that tell a role stay. `is_known`: no recorded name stands in.
+    which the trace has several; names and numbers that show a role stay. `is_known`: no recorded name stands in.
     `is_index_known`: every index surely counts from the first child; else it counts the children that were called.
     """
 
@@ -95,7 +95,7 @@ def module_of_range(text: str) -> str | None:
     """The path in a layerwise NVTX range, without the part that stands for the model; null for any other text.
 
     vLLM and SGLang write a Python dict that begins `{'Module': 'Qwen3ForCausalLM.model.layers.0.mlp', …`: a path of
-    `named_modules` behind a prefix. vLLM's is the model's class, SGLang's `model`, and `top` where none was given.
+    `named_modules` after a prefix. vLLM's is the model's class, SGLang's `model`, and `top` where none was given.
     The model itself has the prefix alone, and keeps it. Sources: `module_fwd_pre_hook` of
     vllm/utils/nvtx_pytorch_hooks.py and sglang/srt/utils/nvtx_pytorch_hooks.py.
     """

@@ -30,7 +30,7 @@ class ParsedName(msgspec.Struct, frozen=True, gc=False):
     `path` is the function with its namespaces, both without template arguments; `namespaces` leaves out anonymous ones;
     `arguments` are the function's template arguments as text. `is_bare`: the name had neither template, namespace nor
     parameters, as names of Triton and of `extern "C"` functions; `is_amd`: only AMD's tools write it so. `intact` is
-    the function without a last word that was cut; `is_cut`: what stood behind it isn't known.
+    the function without a last word that was cut; `is_cut`: what stood after it isn't known.
     """
 
     text: str
@@ -82,7 +82,7 @@ def parse(name: Canonical, *, is_bare: bool, is_amd: bool = False, is_cut: bool 
 
 
 def _without_cut_word(function: str) -> tuple[str, bool]:
-    """The function up to the word that was cut, and whether more than `kernel` may have stood behind it."""
+    """The function up to the word that was cut, and whether more than `kernel` may have stood after it."""
     match = _LAST_WORD.search(function[-_LONGEST_WORD:])
     word = match[0].lower() if match else ""
     return function[: len(function) - len(word)], not (word and "kernel".startswith(word))

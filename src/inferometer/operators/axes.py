@@ -22,7 +22,7 @@ class Entry:
 
 
 Size = str | int | Entry | Callable[..., int] | None
-"""Of an axis: an argument's name, a number, an argument's entry, a function of arguments; None: only values tell it."""
+"""Of an axis: an argument's name, a number, an argument's entry, a function of arguments; None: only values show it."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ _CDNA_K = {"gfx90a": _CDNA_2, "gfx942": _CDNA_3, "gfx950": _CDNA_4}
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of one call on one device, in ns; None: the device's data doesn't tell.
+    """The bounds of one call on one device, in ns; None: the device's data doesn't have them.
 
     `sources` says of each whether its device data are measured, derived or from a datasheet. `launch`: what a launch
     that does nothing takes on the device, as far as is known: a reference, and no bound.

@@ -45,7 +45,7 @@ class HardCase:
     Attributes:
         kind: One of `KINDS`, or another word.
         name: As the failure names it: "rows of zeros".
-        wanted: What the contract wants, in words.
+        wanted: What the contract wants.
         change: Of the drawn tensors, by name: those that differ.
         args: Arguments over those of the shape.
         may_raise: Whether a kernel may refuse it with an exception; what it answers must be right all the same.

@@ -99,7 +99,7 @@ class Operator:
         return tuple(name for name in ("flops", "written_bytes") if getattr(own, name) is None)
 
     def published_cost(self, shape: Shape) -> Cost:
-        """`cost` of a shape; what only a random draw tells is taken from what is published."""
+        """`cost` of a shape; what depends on a random draw is taken from what is published."""
         own, found = self.cost(**shape.args), shape.published
         return Cost(
             found.flops if own.flops is None else own.flops,

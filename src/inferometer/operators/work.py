@@ -73,7 +73,7 @@ class Work:
         written_bytes: Outputs, updated in place where production does.
         link_bytes: What crosses the link to other devices, in the busier direction; of collectives alone.
         chain: Arithmetic instructions of which each needs the one before: of a recurrence, steps times those of one.
-        assumes: What the shape doesn't say, in words: how tokens are spread over experts.
+        assumes: What the shape doesn't say: how tokens are spread over experts.
     """
 
     dtype: str | None = None

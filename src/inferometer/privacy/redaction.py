@@ -101,7 +101,7 @@ class Redactor:
         return self.blank_command(text) if _OF_A_PROCESS.fullmatch(text) else self.blank(text)
 
     def blank_command(self, text: str, *, before: str = "") -> str:
-        """`text`, which is a command line behind `before`."""
+        """`text`, which is a command line after `before`."""
         return before + self._stand_in("command", text.removeprefix(before))
 
     def different(self) -> dict[str, int]:

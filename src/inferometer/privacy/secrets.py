@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MASK = "***"
-"""Stands for every secret: a hash or a number would tell which texts held the same one."""
+"""Stands for every secret: a hash or a number would show which texts held the same one."""
 
 NAMED = "value of an option or variable named as a secret"
 
@@ -104,7 +104,7 @@ def blank_secrets(text: str) -> str:
 
 
 def is_masked(value: str) -> bool:
-    """Whether a secret's place holds a mask: one character over and over behind a known prefix, or a word for it."""
+    """Whether a secret's place holds a mask: one character over and over after a known prefix, or a word for it."""
     rest = _compiled(_PUNCTUATION).sub("", _compiled(_PREFIX).sub("", value)).lower()
     return len(set(rest)) <= 1 or rest in _SAYS_MASKED
 

@@ -55,7 +55,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def find_rank() -> int | None:
-    """Of this process in its distributed job, as launchers tell it in the environment."""
+    """Of this process in its distributed job, as launchers show it in the environment."""
     for name in _RANKS:
         value = os.environ.get(name, "")
         if value.isdecimal():
@@ -99,7 +99,7 @@ def with_torch(facts: "Facts") -> "Facts":
 
 
 def _settings(torch: Any) -> dict[str, str]:
-    """What the program's speed may hang on; nothing of what this PyTorch, or one half imported, can't tell."""
+    """What the program's speed may hang on; nothing of what this PyTorch, or one half imported, can't say."""
     asked = {
         "torch threads": "get_num_threads",
         "float32 matmul precision": "get_float32_matmul_precision",

@@ -77,7 +77,7 @@ def _make_ops(sink: "Sink", options: Options) -> Recorder:
         if asked is not None:
             made.remark = why
         else:
-            sink.tell(with_note(why))
+            sink.change_facts(with_note(why))
     return made
 
 
@@ -104,7 +104,7 @@ class Makers:
 
 
 def why_no_ops(torch: Any) -> str | None:
-    """Why this PyTorch's ops can't be intercepted, in words; None when they can."""
+    """Why this PyTorch's ops can't be intercepted; None when they can."""
     version = str(getattr(torch, "__version__", "0"))
     found = tuple(int(part) for part in version.split("+", maxsplit=1)[0].split(".")[:2] if part.isdecimal())
     oldest = ".".join(map(str, OLDEST_TORCH))

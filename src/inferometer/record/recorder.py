@@ -99,7 +99,7 @@ class Recording:
         RUNNING.remove(self)
         from inferometer.record.about import with_torch
 
-        self._sink.tell(with_torch)
+        self._sink.change_facts(with_torch)
         self._note_cost(self._sink)
         has_rows = self._sink.close()
         self._closing.close()
@@ -112,7 +112,7 @@ class Recording:
             return
         self.remarks.append(line)
         if self._sink is not None:
-            self._sink.tell(_noting(line))
+            self._sink.change_facts(_noting(line))
 
     def step(self, phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:
         """As `inferometer.step`."""
@@ -154,9 +154,9 @@ class Recording:
 
         journal = self.makers.journal(path, self.clock, force=force)
         recorded = {"counters": self.options.counters, "ops": self.options.ops, "stacks": self.options.stacks}
-        journal.tell(lambda facts: with_torch(describe(facts, recorded)))
+        journal.change_facts(lambda facts: with_torch(describe(facts, recorded)))
         for line in self.remarks:
-            journal.tell(_noting(line))
+            journal.change_facts(_noting(line))
         atexit.unregister(self.stop)
         atexit.register(self.stop)  # runs before the journal closes itself
         return journal
@@ -204,7 +204,7 @@ class Recording:
 
         if self._op_ns is not None and sink.ops:
             line = in_words(sink.ops, self._op_ns, sink.clock.now() - self._began_ns)
-            sink.tell(_noting(line))
+            sink.change_facts(_noting(line))
 
     def _begin_steps(self) -> None:
         from inferometer.record.interception.plain_steps import PlainSteps

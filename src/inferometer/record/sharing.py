@@ -49,10 +49,10 @@ class FanOut:
         for sink in (*self.watchers, *self.sinks):
             sink.add(table, rows, columns)
 
-    def tell(self, change: "Callable[[Facts], Facts]") -> None:
+    def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
         """To each."""
         for sink in self.sinks:
-            sink.tell(change)
+            sink.change_facts(change)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """To each."""
@@ -163,10 +163,10 @@ class LateSink:
             journal.add(table, rows, columns)
             self.ops += rows if table == "ops" else 0
 
-    def tell(self, change: "Callable[[Facts], Facts]") -> None:
-        """As `Sink.tell`."""
+    def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
+        """As `Sink.change_facts`."""
         if (journal := self._journal) is not None:
-            journal.tell(change)
+            journal.change_facts(change)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """As `Sink.lose`."""

@@ -18,7 +18,7 @@ class Sink(Protocol):
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
         """Rows of one table, as `TraceBuilder.add` takes them: a column is a sequence, or one value for all rows."""
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
         """Change what the recording says of itself: a device that was found, a note."""
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:

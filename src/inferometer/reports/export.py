@@ -53,7 +53,7 @@ class Exported:
     redacted: dict[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data, stable under `--json`; `redacted` is null where nobody asked for it."""
+        """Everything as plain data, stable under `--json`; `redacted` is null where it wasn't asked for."""
         files = [{"path": file.path, "rows": file.rows, "bytes": file.size_bytes} for file in self.files]
         about = {"to": self.to, "files": files, "left_out": self.left_out, "redacted": self.redacted}
         return {**about, "losses": self.losses.as_dict()}
@@ -77,7 +77,7 @@ def export_trace(
             is a folder with a file each.
         to: `perfetto`, `chrome`, `parquet` or `csv`.
         tables: Tables to write; all that were read and have rows when None.
-        redact: Blank what tells who and where: see `redact_trace`.
+        redact: Blank what shows who and where: see `redact_trace`.
         force: Replace a file, or a folder that holds nothing but such files.
 
     Raises:
@@ -144,7 +144,7 @@ def _rows_to_write(trace: Trace, to: str, tables: Iterable[str] | None) -> Rows:
 
 
 def _only(trace: Trace, tables: Iterable[str], *, redact: bool) -> Trace:
-    """The tables to write, of a trace called by its file's name: where that lies is nobody's business."""
+    """The tables to write, of a trace called by its file's name: where that lies stays private."""
     frames = {table: trace.tables[table] for table in tables}
     facts = replace(trace.facts, source=without_folders(trace.facts.source))
     chosen = Trace(facts, frames, trace.losses, scope=frozenset(frames), names=trace.names)

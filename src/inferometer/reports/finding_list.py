@@ -19,7 +19,7 @@ _LABEL = 9
 
 
 def render_findings(result: Findings, *, is_terminal: bool, detail: Detail = _USUAL) -> str:
-    """Text no wider than the screen or, behind a pipe, than COLUMNS or 120; in color on a terminal."""
+    """Text no wider than the screen or, in a pipe, than COLUMNS or 120; in color on a terminal."""
     page = Page(detail, is_terminal=is_terminal)
     page.sentence(clean(result.source), mark=Text("File", "bold"), room=_LABEL)
     page.blank()

@@ -28,7 +28,7 @@ _TEMPLATE = """<div class="inferometer">
 
 
 def render_html(result: Result) -> str:
-    """A `<div>`; at most 200 rows a table, and how many more there are."""
+    """A `<div>`; at most 200 rows per table, and how many more there are."""
     from jinja2 import Environment
 
     sections = []

@@ -1,4 +1,4 @@
-"""A trace to share: texts that tell who and where are blanked, what was measured stays.
+"""A trace to share: texts that show who and where are blanked, what was measured stays.
 
 Names of kernels and calls, shapes, times, ids and numbers are kept exactly. All other texts of all tables, and of the
 facts and losses, go through one `Redactor`: equal texts stay equal, so that call paths, groups and joins hold.
@@ -48,7 +48,7 @@ def redact_trace(trace: Trace) -> Trace:
 
 
 def describe_redaction(redacted: dict[str, int] | None) -> Iterator[str]:
-    """A line for each kind of what was blanked; none where nobody asked for it."""
+    """A line for each kind of what was blanked; none where it wasn't asked for."""
     for kind, n in (redacted or {}).items():
         yield f"redacted: {kind}: {n:,}"
     if redacted == {}:

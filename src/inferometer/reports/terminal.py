@@ -1,4 +1,4 @@
-"""A result for people at a terminal, or behind a pipe: facts, tables, remarks, losses.
+"""A result for people at a terminal, or in a pipe: facts, tables, remarks, losses.
 
 Text from files is printed without control characters, so that a hostile name can't drive the terminal.
 """
@@ -22,7 +22,7 @@ _LABEL = 9  # columns for the label of a fact, at least: so that results stand a
 
 
 def render_terminal(result: Result, *, is_terminal: bool, detail: Detail = _USUAL) -> str:
-    """Text no wider than the screen or, behind a pipe, than COLUMNS or 120; in color on a terminal."""
+    """Text no wider than the screen or, in a pipe, than COLUMNS or 120; in color on a terminal."""
     page = Page(detail, is_terminal=is_terminal)
     facts, remarks = facts_of(result), remarks_of(result)
     room = max((cell_len(label) for label, _ in facts), default=0)

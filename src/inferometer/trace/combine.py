@@ -38,7 +38,7 @@ class TracePart:
 
 @dataclass(frozen=True)
 class Clock:
-    """How a part's times are tied to the others'. `base_ns`: 0 when they are absolute, None when nobody knows."""
+    """How a part's times are tied to the others'. `base_ns`: 0 when they are absolute, None where that is unknown."""
 
     base_ns: int | None
     shift_ns: int = 0
@@ -129,7 +129,7 @@ def _changes(
 
 
 def _offsets(parts: Sequence[TracePart], scope: frozenset[str]) -> list[dict[tuple[str, str], int]]:
-    """For each part, what to add to the numbers of a column so that they go on behind the part before."""
+    """For each part, what to add to the numbers of a column so that they go on after the part before."""
     offsets: list[dict[tuple[str, str], int]] = [{} for _ in parts]
     for family in _NUMBERED:
         sizes = [_size(part.trace, [column for column in family if column[0] in scope]) for part in parts]

@@ -124,7 +124,7 @@ def _in_all(dicts: Sequence[dict[str, T]]) -> list[dict[str, T]]:
 
 
 def _devices(parts: Sequence[TracePart]) -> tuple[Device, ...]:
-    """Each device once where all files that name it mean the same; else once a rank, with its rank."""
+    """Each device once where all files that name it mean the same; else once per rank, with its rank."""
     described: dict[str, dict[Device, list[TracePart]]] = {}
     for part in parts:
         for device in part.trace.facts.devices:
@@ -147,15 +147,16 @@ def _as_one(versions: Mapping[Device, Sequence[TracePart]], parts: Sequence[Trac
     """The one device that these describe; None where they may be several.
 
     Files of ranks may each have a device of their own under one text. Where some aren't of a rank, they are of the same
-    machine, and tools tell more or less of a device, also of how much memory it has: the file that tells most leads.
+    machine, and tools report more or less of a device, also of how much memory it has: the file that reports most
+    leads.
     """
     if len(versions) == 1:
         return next(iter(versions))
     if len({device.name for device in versions if device.name}) > 1 or all(part.ranks for part in parts):
         return None
     fields: dict[str, Any] = dict.fromkeys(Device.__struct_fields__)
-    told = sorted(versions, key=lambda device: -sum(value is not None for value in asdict(device).values()))
-    for device in told:
+    fullest_first = sorted(versions, key=lambda device: -sum(value is not None for value in asdict(device).values()))
+    for device in fullest_first:
         fields |= {name: value for name, value in asdict(device).items() if fields[name] is None}
     return Device(**fields)
 

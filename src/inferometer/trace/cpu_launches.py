@@ -27,6 +27,6 @@ def drop_beside_gpu(facts: Facts, launches: pl.LazyFrame) -> tuple[Facts, pl.Laz
         if not launches.filter(of_gpu).head(1).collect().height:
             return facts, launches
     notes = [note.partition(NOTE_OF_CPU_LAUNCHES) for note in facts.notes]
-    said = tuple(before + _DROPPED if found else before for before, found, _ in notes)
+    kept_notes = tuple(before + _DROPPED if found else before for before, found, _ in notes)
     devices = tuple(device for device in facts.devices if device.device != CPU)
-    return replace(facts, notes=said, devices=devices), launches.filter(of_gpu)
+    return replace(facts, notes=kept_notes, devices=devices), launches.filter(of_gpu)

@@ -246,7 +246,7 @@ class Loss:
 
     @property
     def meaning(self) -> str:
-        """What the name stands for, in words."""
+        """What the name stands for."""
         kind = KINDS.get(self.name)
         return kind.meaning if kind else ""
 

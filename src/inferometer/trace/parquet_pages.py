@@ -28,7 +28,7 @@ _HEADER_VALUES, _NULLS, _DEFINITION_BYTES, _REPETITION_BYTES = 1, 2, 5, 6
 
 
 class ImpossibleParquet(Exception):
-    """What a Parquet file says of its size can't be true, or can't be read. The message tells where."""
+    """What a Parquet file says of its size can't be true, or can't be read. The message says where."""
 
 
 def check_parquet(file: Path) -> None:

@@ -118,14 +118,14 @@ def encode_manifest(
     """The text of `facts.json`; `scope`, where `losses` count more tables."""
     stored = msgspec.convert(losses.as_dict(), StoredLosses)
     stored.scope = sorted(losses.scope if scope is None else scope)
-    if Path(facts.source).is_absolute():  # a store may be handed on: whose folder it came from is nobody's business
+    if Path(facts.source).is_absolute():  # a store may be handed on: whose folder it came from stays private
         facts = replace(facts, source=without_folders(facts.source))
     manifest = Manifest(MARK, SCHEMA, facts, stored, tables)
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
 
 
 def replace_manifest(folder: Path, text: bytes) -> None:
-    """Put `text` in the place of `facts.json` at once: whoever reads meanwhile gets the old one or this one, whole."""
+    """Replace `facts.json` by `text` atomically."""
     new = folder / (MANIFEST + ".new")
     with new.open("wb") as stream:
         stream.write(text)

@@ -16,7 +16,7 @@ Fields = Mapping[int, Any]
 
 
 class MalformedThrift(Exception):
-    """Bytes that are no such structure. The message tells where."""
+    """Bytes that are no such structure. The message says where."""
 
 
 def read_struct(data: mmap | bytes, start: int, stop: int) -> tuple[Fields, int]:

@@ -26,7 +26,7 @@ ANCHOR = "output token"
 """What delimits an interval's time: it is the mean of so many."""
 
 TEMPORARY_BYTES = 32_000_000
-"""Of a store that nobody asked for: enough for the normal time and the slow one."""
+"""Of a store that wasn't asked for: enough for the normal time and the slow one."""
 
 
 class Readings:
@@ -46,9 +46,9 @@ class Readings:
         if table == "counters" and (reading := _reading_of(columns)):
             self._on_reading(*reading)
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
-        """As `Sink.tell`."""
-        self._onward.tell(change)
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
+        """As `Sink.change_facts`."""
+        self._onward.change_facts(change)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """As `Sink.lose`."""

@@ -81,7 +81,7 @@ class Following:
 
     @property
     def left(self) -> list[str]:
-        """What is over without having been closed, in words."""
+        """What is over without having been closed."""
         return [f"{store.path}: {store.why_over}" for store in self._stores.values() if store.why_over]
 
     def look(self) -> list[WatchedStep]:

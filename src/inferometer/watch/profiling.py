@@ -99,7 +99,7 @@ class Profiling:
             return
         self._process = process
         try:
-            said = process.communicate(timeout=_LONGEST_S)[1]
+            errors = process.communicate(timeout=_LONGEST_S)[1]
         except subprocess.TimeoutExpired:
             self._end()
             process.communicate()
@@ -108,5 +108,5 @@ class Profiling:
         if process.returncode == 0:
             self._on_done(f"Profiled for {SECONDS} s: {place}")
         else:
-            lines = [line for line in said.splitlines() if line.strip()] or ["it gave no reason"]
+            lines = [line for line in errors.splitlines() if line.strip()] or ["it gave no reason"]
             self._on_done(f"No profile: {clean(' '.join(lines))[:_SHOWN]}")

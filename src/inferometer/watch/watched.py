@@ -30,7 +30,7 @@ class Slowdown:
 
     `alarm`: when it was noticed, and since when. `worse`: how it became slower still. `recovered`: None where it was
     slow to the end. `slow`: by phase, the most excess time first, of all of its steps (of the last some thousand).
-    `why` is None where nothing could be compared, or nobody asked.
+    `why` is None where nothing could be compared, or it wasn't asked for.
     """
 
     alarm: Change
@@ -67,7 +67,7 @@ class Slowdown:
 
 @dataclass(frozen=True)
 class Watched(Result):
-    """`steps` were seen from `first_ns` to `last_ns`; `judged` of them could be held against what was learned.
+    """`steps` were seen from `first_ns` to `last_ns`; `judged` of them could be compared with what was learned.
 
     `phases`: one row per phase: its steps, the median time of the last `_REMEMBERED` (`median_ns`), the median of time
     over expected time of the last that were judged (`ratio`), and by what part its normal steps take longer now than

@@ -38,7 +38,7 @@ def test_ranges_tell_what_all_reduces_exchange() -> None:
     rows = sorted((row["read_bytes"], row["write_bytes"], row["link_bytes"]) for row in found.frame.to_dicts())
     assert rows == [(68, 68, 68), (1200, 1200, 1200)]  # over two ranks, the least: 2 (n - 1) / n of the message
     assert found.collectives.frame["message_bytes"].sort().to_list() == [68, 1200]
-    assert found.sized_ns == found.sized_modelled_ns == 200
+    assert found.times.sized_ns == found.times.sized_modelled_ns == 200
 
 
 def test_of_others_a_range_has_what_goes_in() -> None:
@@ -64,4 +64,4 @@ def test_a_range_that_doesnt_say_it_leaves_the_bytes_unknown(unsaid: tuple[str, 
 
     (row,) = found.frame.to_dicts()
     assert row["reason"] == "how many bytes it exchanges isn't recorded"
-    assert (row["sizes_recorded"], found.sized_ns) == (False, 0)
+    assert (row["sizes_recorded"], found.times.sized_ns) == (False, 0)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from inferometer.bench.results import Contender, Run, ShapeResult, Timing, Versus
+from inferometer.bench.results import CandidateRecord, Run, ShapeResult, Timing, Versus
 from inferometer.operators import operators
 from inferometer.operators.operator import Operator
 
@@ -24,7 +24,7 @@ def timing(mode: Literal["cold", "warm"], median_ns: float) -> Timing:
 
 def result(operator: str = "rms_norm", args: Mapping[str, Any] | None = None, **fields: Any) -> ShapeResult:
     """A shape that is right and timed, where `fields` say nothing else."""
-    usual: dict[str, Any] = {"contender": "torch", "cases": 3, "shape": "0: a norm", "error": 0.25, "row_error": 0.5}
+    usual: dict[str, Any] = {"candidate": "torch", "cases": 3, "shape": "0: a norm", "error": 0.25, "row_error": 0.5}
     usual["timings"] = (timing("warm", 10_000), timing("cold", 20_000))
     return ShapeResult(operator=operator, args=dict(NORM if args is None else args), **{**usual, **fields})
 
@@ -36,11 +36,11 @@ def against(base: str, speedup: float = 2.0) -> tuple[Versus, ...]:
 
 def run_of(*results: ShapeResult, **fields: Any) -> Run:
     """A run on a GPU."""
-    names = dict.fromkeys(each.contender for each in results)
-    contenders = tuple(Contender(name=name, kind="file" if name.endswith(".py") else "backend") for name in names)
+    names = dict.fromkeys(each.candidate for each in results)
+    candidates = tuple(CandidateRecord(name=name, kind="file" if name.endswith(".py") else "backend") for name in names)
     usual: dict[str, Any] = {"device": "NVIDIA H200", "on": "cuda:0", "functional_only": False, "stage": "fast"}
     usual |= {"versions": {"torch": "2.13.0"}, "settings": {}, "date": "2026-11-22T10:00:00+00:00"}
-    return Run(inferometer="1.0", contenders=contenders, results=results, **{**usual, **fields})
+    return Run(inferometer="1.0", candidates=candidates, results=results, **{**usual, **fields})
 
 
 def every_shape(operator: Operator) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -50,12 +50,12 @@ def every_shape(operator: Operator) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def tiny_run() -> Run:
-    """Every tiny shape of every operator, by two contenders."""
+    """Every tiny shape of every operator, by two candidates."""
     found = []
     for name, operator in operators().items():
         for place, args in enumerate(operator.tiny):
             found.append(result(name, args, shape=f"tiny {place}"))
-            found.append(result(name, args, shape=f"tiny {place}", contender="mine.py", versus=against("torch")))
+            found.append(result(name, args, shape=f"tiny {place}", candidate="mine.py", versus=against("torch")))
     return run_of(*found)
 
 

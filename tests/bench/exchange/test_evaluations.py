@@ -22,7 +22,7 @@ def evaluation(run: Run, folder: Path, author: str = "torch") -> dict[str, Any]:
 
 
 def test_latency_is_cold_and_speedup_is_that_of_calls_in_turns(tmp_path: Path) -> None:
-    mine = result(contender="mine.py", timings=(timing("cold", 8_000), timing("warm", 1)), versus=against("torch", 2.4))
+    mine = result(candidate="mine.py", timings=(timing("cold", 8_000), timing("warm", 1)), versus=against("torch", 2.4))
     found = evaluation(run_of(result(), mine), tmp_path, "mine")
     assert found["performance"] == {"latency_ms": 0.008, "reference_latency_ms": 0.02, "speedup_factor": 2.4}
     assert "caches cold, timer cupti" in found["log"]
@@ -32,11 +32,11 @@ def test_latency_is_cold_and_speedup_is_that_of_calls_in_turns(tmp_path: Path) -
 
 
 def test_the_base_is_as_fast_as_itself(tmp_path: Path) -> None:
-    found = evaluation(run_of(result(), result(contender="mine.py", versus=against("torch"))), tmp_path)
+    found = evaluation(run_of(result(), result(candidate="mine.py", versus=against("torch"))), tmp_path)
     assert found["performance"] == {"latency_ms": 0.02, "reference_latency_ms": 0.02, "speedup_factor": 1.0}
 
 
-def test_a_contender_alone_has_no_speedup_and_warm_is_said(tmp_path: Path) -> None:
+def test_a_candidate_alone_has_no_speedup_and_warm_is_said(tmp_path: Path) -> None:
     found = evaluation(run_of(result(timings=(timing("warm", 5_000),))), tmp_path)
     assert found["performance"] == {"latency_ms": 0.005, "reference_latency_ms": 0.0, "speedup_factor": 0.0}
     assert "caches warm" in found["log"]
@@ -109,7 +109,7 @@ def test_reasons_map_to_statuses(failure: str, status: str) -> None:
 
 def test_a_candidate_of_one_operator_is_no_solution_for_another(tmp_path: Path) -> None:
     run = run_of(
-        result(contender="mine.py"), result("l2_norm", {"num_tokens": 2, "hidden_size": 8}, contender="mine.py")
+        result(candidate="mine.py"), result("l2_norm", {"num_tokens": 2, "hidden_size": 8}, candidate="mine.py")
     )
     text = "import triton\n\n\ndef rms_norm(x, weight, *, eps):\n    return x\n"
     write_exchange(run, tmp_path, force=False, sources={"mine.py": text})

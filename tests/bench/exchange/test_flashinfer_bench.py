@@ -28,7 +28,7 @@ def test_its_trace_set_has_all_of_ours(tmp_path: Path) -> None:
 
 def test_failures_are_evaluations_too(tmp_path: Path) -> None:
     wrong = [
-        result(contender=f"{place}.py", failure=failure, error=error)
+        result(candidate=f"{place}.py", failure=failure, error=error)
         for place, (failure, error) in enumerate(
             [
                 ("out: the error is 0.5 of the answer", 50.0),

@@ -40,8 +40,8 @@ def test_every_shape_comes_back_with_its_arguments_and_its_name(name: str, tmp_p
     assert sorted(found, key=repr) == sorted(unique.values(), key=repr)
 
 
-def test_traces_are_read_too_and_a_shape_that_two_contenders_ran_is_one(tmp_path: Path) -> None:
-    run = run_of(result(), result(contender="mine.py"))
+def test_traces_are_read_too_and_a_shape_that_two_candidates_ran_is_one(tmp_path: Path) -> None:
+    run = run_of(result(), result(candidate="mine.py"))
     paths = [path for path in write_exchange(run, tmp_path, force=False) if path.parts[-4] == "traces"]
     assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
         "traces/mine/rmsnorm/rms_norm_H64.jsonl",
@@ -154,9 +154,9 @@ def test_operators_and_arguments_that_are_none_are_left_out(tmp_path: Path) -> N
     }
 
 
-def test_contenders_whose_names_look_alike_have_folders_of_their_own(tmp_path: Path) -> None:
+def test_candidates_whose_names_look_alike_have_folders_of_their_own(tmp_path: Path) -> None:
     names = ["a b.py", "a/b.py", "../A b", "."]
-    write_exchange(run_of(*(result(contender=name) for name in names)), tmp_path, force=False)
+    write_exchange(run_of(*(result(candidate=name) for name in names)), tmp_path, force=False)
     folders = sorted(path.name for path in (tmp_path / "traces").iterdir())
     assert len(folders) == len(names)
     assert "a_b" in folders

@@ -84,8 +84,8 @@ def outcome(warm: None, tmp_path_factory: pytest.TempPathFactory) -> SuiteOutcom
     return run_suite(find_problems(folder / "level1"), preparation)
 
 
-def failure(outcome: SuiteOutcome, contender: str) -> str | None:
-    (result,) = [each for each in outcome.evaluation.run.results if each.contender == contender]
+def failure(outcome: SuiteOutcome, candidate: str) -> str | None:
+    (result,) = [each for each in outcome.evaluation.run.results if each.candidate == candidate]
     return result.failure
 
 

@@ -82,7 +82,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteOutcome, list[
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_a_solution_is_judged_as_any_candidate(name: str, tried: tuple[SuiteOutcome, list[str]]) -> None:
     outcome, _ = tried
-    found = [result for result in outcome.evaluation.run.results if result.contender == name]
+    found = [result for result in outcome.evaluation.run.results if result.candidate == name]
     assert len(found) == {GEMM["name"]: 2, SAMPLING["name"]: 2, INDEXER["name"]: 1}[SOLUTIONS[name][0]["name"]]
     expected = SOLUTIONS[name][3]
     if expected == "right":
@@ -136,7 +136,7 @@ def test_times_are_held_against_the_reference(timed: tuple[SuiteOutcome, Path]) 
     (path,) = out.glob("traces/tests/gemm/*.jsonl")
     trace = json.loads(path.read_text())
     (result,) = [
-        each for each in outcome.evaluation.run.results if (each.contender, each.operator) == ("right", GEMM["name"])
+        each for each in outcome.evaluation.run.results if (each.candidate, each.operator) == ("right", GEMM["name"])
     ]
     timing = result.timing("cold")
     assert timing is not None
@@ -193,7 +193,7 @@ def test_a_problem_that_cannot_run_doesnt_end_the_others(tmp_path: Path) -> None
     root = write_dataset(tmp_path / "dataset", (GEMM, broken))
     candidate = write(tmp_path / f"{GEMM['name']}.py", RIGHT)
     outcome = suite(root, tmp_path / "files", (), shapes="0", candidate=tmp_path)
-    assert {result.contender for result in outcome.evaluation.run.results} == {candidate.name}
+    assert {result.candidate for result in outcome.evaluation.run.results} == {candidate.name}
     assert outcome.evaluation.is_right
     assert list(outcome.evaluation.refused) == [NORM["name"]]
 

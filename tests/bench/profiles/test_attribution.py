@@ -56,7 +56,7 @@ def test_device_time_by_kernel_with_own_ones_told(tmp_path: Path) -> None:
     assert math.fsum(found.by_name.values()) == pytest.approx(1)
 
 
-def test_device_time_of_contenders_whose_kernels_arent_known(tmp_path: Path) -> None:
+def test_device_time_of_candidates_whose_kernels_arent_known(tmp_path: Path) -> None:
     path = write(tmp_path, [range_of(0, "10", "5"), *launched(1, "11", "k", "30", "4")])
     assert attribute_device(path, None).own is None
     assert attribute_device(path, frozenset()).own == 0

@@ -5,8 +5,8 @@ from typing import Any
 from inferometer.bench.results import (
     Attribution,
     Bound,
+    CandidateRecord,
     Conditions,
-    Contender,
     Run,
     ShapeResult,
     Timer,
@@ -40,7 +40,7 @@ def versus(speedup: float, *, base: str = "torch", half: float = 0.01) -> Versus
 
 
 def result(
-    contender: str,
+    candidate: str,
     index: int = 0,
     ns: float | None = 10_000.0,
     *,
@@ -60,7 +60,7 @@ def result(
         shape=f"{index}: {index} tokens",
         index=index,
         args={"T": index},
-        contender=contender,
+        candidate=candidate,
         cases=3,
         failure=wrong,
         timings=() if ns is None or wrong else (timing(ns, half=half),),
@@ -74,7 +74,7 @@ def result(
 
 
 def run_of(*results: ShapeResult, date: str = "2026-11-20T10:00:00Z", device: str = DEVICE, **more: Any) -> Run:
-    names = dict.fromkeys(each.contender for each in results)
+    names = dict.fromkeys(each.candidate for each in results)
     given: dict[str, Any] = {
         "inferometer": "0.5",
         "on": "cuda:0",
@@ -82,7 +82,7 @@ def run_of(*results: ShapeResult, date: str = "2026-11-20T10:00:00Z", device: st
         "stage": "fast",
         "versions": {"torch": "2.13.0"},
         "settings": {"cases": 3},
-        "contenders": tuple(Contender(name=name, kind="file") for name in names),
+        "candidates": tuple(CandidateRecord(name=name, kind="file") for name in names),
         "conditions": Conditions(metrics={"sm_clock_hz": (1.7e9, 1.755e9, 1.8e9)}),
     }
     return Run(date=date, device=device, results=results, **given | more)

@@ -127,7 +127,7 @@ def test_the_simulation_judges_as_the_command_does(case: Case) -> None:
     for planted in (False, True):
         pair = draw_pair(case, shapes, 3, planted=planted)
         arrays, files = judge_pair(pair, shapes), find_pair(pair, shapes)
-        mine = [each for each in files.shapes if each.candidate.contender == "mine"]
+        mine = [each for each in files.shapes if each.candidate_name == "mine"]
         assert tuple(each.verdict for each in mine) == arrays.shapes.verdicts
         assert tuple(each.verdict for each in files.operators) == arrays.operators.verdicts
         assert files.regressed == is_slower(arrays) == planted

@@ -6,7 +6,7 @@ import pytest
 from tests.bench.ranking.ranked_runs import result, run_of, timing
 
 from inferometer.bench.ranking.differences import Differences, ShapeDifference, find_differences
-from inferometer.bench.results import Conditions, Contender, Run, ShapeResult
+from inferometer.bench.results import CandidateRecord, Conditions, Run, ShapeResult
 from inferometer.reports.terminal import render_terminal
 from inferometer.reports.views.view import remarks_of, sections_of
 
@@ -78,10 +78,10 @@ def test_shapes_that_became_right_or_wrong_come_first_and_have_no_ratio() -> Non
 
 
 def test_what_differs_between_the_runs_is_listed_and_steady_clocks_aren_t() -> None:
-    base = run_of(result("k"), contenders=(Contender(name="k", kind="file", sha256="aa"),))
+    base = run_of(result("k"), candidates=(CandidateRecord(name="k", kind="file", sha256="aa"),))
     candidate = run_of(
         result("k"),
-        contenders=(Contender(name="k", kind="file", sha256="bb", settings={"mode": "max"}),),
+        candidates=(CandidateRecord(name="k", kind="file", sha256="bb", settings={"mode": "max"}),),
         versions={"torch": "2.14.0", "triton": "3.8"},
         settings={"cases": 5},
         conditions=Conditions(metrics={"sm_clock_hz": (1.0e9, 1.2e9, 1.3e9)}, throttled={"power cap": 0.25}),
@@ -127,15 +127,15 @@ def test_a_shape_that_became_wrong_counts_where_times_don_t() -> None:
     assert sections_of(found)[-1].frame["verdict"].to_list() == ["became wrong"]
 
 
-def test_one_contender_each_is_compared_whatever_the_names() -> None:
+def test_one_candidate_each_is_compared_whatever_the_names() -> None:
     found = compare(run_of(result("torch", 0, 10_000)), run_of(result("mine", 0, 5_000)))
     assert only(found).verdict == "faster"
     assert sections_of(found)[-1].frame["contender"].to_list() == ["torch, then mine"]
 
 
-def test_of_several_contenders_only_those_of_one_name_are_compared() -> None:
+def test_of_several_candidates_only_those_of_one_name_are_compared() -> None:
     found = compare(run_of(result("a"), result("b")), run_of(result("b"), result("c"), result("b", 1)))
-    assert [(each.base.contender, each.candidate.contender) for each in found.shapes] == [("b", "b")]
+    assert [(each.base_name, each.candidate_name) for each in found.shapes] == [("b", "b")]
     assert (found.unpaired, found.only_base, found.only_candidate) == (("a", "c"), 0, 1)
     assert "In one run alone, and not compared: a, c." in remarks_of(found)
 
@@ -150,7 +150,7 @@ def test_times_of_different_timers_are_not_compared() -> None:
     events = run_of(result("k"))
     other = (timing(5_000, timer="graph"),)
     graph = run_of(type(events.results[0])(operator="rms_norm", shape="0: 0 tokens", index=0, args={"T": 0},
-                                           contender="k", cases=3, timings=other))  # fmt: skip
+                                           candidate="k", cases=3, timings=other))  # fmt: skip
     found = only(compare(events, graph))
     assert (found.verdict, found.why) == (None, "timed by cupti, then by graph")
 
@@ -165,7 +165,7 @@ def shapes_of(count: int, ns: float, base_ns: float) -> list[ShapeResult]:
 
 
 def of_kernel(found: Differences) -> list[ShapeDifference]:
-    return [each for each in found.shapes if each.candidate.contender == "k"]
+    return [each for each in found.shapes if each.candidate_name == "k"]
 
 
 def test_what_slows_the_base_as_much_is_drift_and_both_figures_are_told() -> None:
@@ -178,7 +178,7 @@ def test_what_slows_the_base_as_much_is_drift_and_both_figures_are_told() -> Non
     assert (whole.verdict, whole.shapes) == ("same", 30)
     assert whole.speedup.value == pytest.approx(1)
     assert "torch itself: 10.0 % longer, median of 30 shapes. That is taken for drift" in "\n".join(remarks_of(found))
-    bases = [each for each in found.shapes if each.candidate.contender == "torch"]
+    bases = [each for each in found.shapes if each.candidate_name == "torch"]
     assert {(each.verdict, each.why) for each in bases} == {(None, "the base, which others are compared by")}
     assert [each.ratio for each in bases] == pytest.approx([1 / 1.1] * 30)
 
@@ -225,11 +225,11 @@ def test_a_shape_that_stood_still_is_not_slower_for_the_others_getting_faster() 
         ({"versions": {"torch": "2.14.0"}}, "torch was, but the version of torch isn't the same"),
         ({"inferometer": "0.6"}, "torch was, but the version of inferometer isn't the same"),
         (
-            {"contenders": (Contender(name="torch", kind="file", sha256="bb"),)},
+            {"candidates": (CandidateRecord(name="torch", kind="file", sha256="bb"),)},
             "torch was, but its file isn't the same",
         ),
         (
-            {"contenders": (Contender(name="torch", kind="file", settings={"mode": "max"}),)},
+            {"candidates": (CandidateRecord(name="torch", kind="file", settings={"mode": "max"}),)},
             "torch was, but its settings aren't the same",
         ),
     ],

@@ -1,4 +1,4 @@
-"""The order of contenders: right first, ties reported, only what is comparable, and nothing dropped in silence."""
+"""The order of candidates: right first, ties reported, only what is comparable, and nothing dropped in silence."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from inferometer.reports.views.view import remarks_of, sections_of, table_of
 
 
 def order(device: DeviceRanking) -> list[tuple[str, int | None, bool]]:
-    return [(each.name, each.rank, each.is_tied) for each in device.contenders]
+    return [(each.name, each.rank, each.is_tied) for each in device.candidates]
 
 
 def rank(*runs: Run, **options: Any) -> Ranking:
@@ -76,11 +76,11 @@ def test_without_bounds_the_speedup_over_a_base_decides() -> None:
 
 def test_the_base_can_be_named_and_must_be_known() -> None:
     two = ShapeResult(
-        operator="rms_norm", shape="0", args={}, contender="mine", cases=1, timings=(timing(5_000),),
+        operator="rms_norm", shape="0", args={}, candidate="mine", cases=1, timings=(timing(5_000),),
         versus=(versus(2.0), versus(3.0, base="b2")),
     )  # fmt: skip
     for base, speedup in (("torch", 2.0), ("b2", 3.0)):
-        figure = rank(run_of(two), base=base).devices[0].contenders[0].score.speedup
+        figure = rank(run_of(two), base=base).devices[0].candidates[0].score.speedup
         assert figure is not None
         assert figure.value == pytest.approx(speedup)
     with pytest.raises(UnknownName, match='unknown base "tourch"'):
@@ -90,7 +90,7 @@ def test_the_base_can_be_named_and_must_be_known() -> None:
 def test_a_base_that_a_device_lacks_is_not_replaced_there() -> None:
     other = msgspec.structs.replace(result("mine", 0), versus=(versus(3.0, base="b2"),))
     found = rank(run_of(result("mine", 0, speedup=2.0)), run_of(other, device="NVIDIA B200"), base="torch")
-    assert [(each.base, each.contenders[0].score.speedup is None) for each in found.devices] == [
+    assert [(each.base, each.candidates[0].score.speedup is None) for each in found.devices] == [
         ("torch", False),
         (None, True),
     ]
@@ -100,7 +100,7 @@ def test_only_shapes_that_all_ran_count_and_the_rest_is_counted() -> None:
     found = rank(run_of(*shapes("all", 10_000, 5), *shapes("few", 8_000, 2)))
     (device,) = found.devices
     assert (device.shapes, device.left_out) == (2, 3)
-    assert [each.score.asked for each in device.contenders] == [2, 2]
+    assert [each.score.asked for each in device.candidates] == [2, 2]
     assert "Only the 2 shapes that all candidates ran count for the order; 3 that only some ran" in remarks(found)
 
 
@@ -125,7 +125,7 @@ def test_the_newest_run_of_an_operator_stands_and_the_older_is_listed() -> None:
     new = run_of(*shapes("mine", 5_000, 2), date="2026-11-02T00:00:00+00:00", versions={"torch": "2.14"})
     for runs in ((old, new), (new, old)):
         found = rank(*runs)
-        (mine,) = found.devices[0].contenders
+        (mine,) = found.devices[0].candidates
         assert sorted((each.operator, each.timings[0].median_ns) for each in mine.standing.results) == [
             *[("rms_norm", 5_000)] * 2,
             *[("silu_and_mul", 9_000)] * 3,
@@ -136,17 +136,17 @@ def test_the_newest_run_of_an_operator_stands_and_the_older_is_listed() -> None:
 
 def test_of_equal_dates_the_file_named_last_stands_and_untimed_runs_yield() -> None:
     found = rank(run_of(*shapes("mine", 10_000)), run_of(*shapes("mine", 5_000)))
-    assert found.devices[0].contenders[0].standing.results[0].timings[0].median_ns == 5_000
+    assert found.devices[0].candidates[0].standing.results[0].timings[0].median_ns == 5_000
     untimed = run_of(*shapes("mine", None), date="2026-12-01T00:00:00Z", stage="correct")
     found = rank(run_of(*shapes("mine", 10_000)), untimed)
-    assert found.devices[0].contenders[0].score.timed == 3
+    assert found.devices[0].candidates[0].score.timed == 3
 
 
 def test_a_shape_that_failed_has_the_bound_of_the_others() -> None:
     good = [result("good", 0, 10_000), result("good", 1, 3_000, bound_ns=1_500.0, launch_ns=2_000.0)]
     bad = [result("bad", 0, 10_000), result("bad", 1, wrong="x", bound_ns=None)]
     found = rank(run_of(*good, *bad))
-    assert [each.score.below_launch for each in found.devices[0].contenders] == [1, 1]
+    assert [each.score.below_launch for each in found.devices[0].candidates] == [1, 1]
     notes = sections_of(found)[0].notes
     assert "Below launch: the bound is below what a launch takes; these shapes count as all others do." in notes
 
@@ -154,7 +154,7 @@ def test_a_shape_that_failed_has_the_bound_of_the_others() -> None:
 def test_time_in_kernels_of_others_makes_a_library_weighed_by_time() -> None:
     mixed = [result("mixed", 0, 90_000, own=0.2), result("mixed", 1, 10_000, own=1.0)]
     found = rank(run_of(*mixed, *shapes("own", 20_000, 2, own=0.9), *shapes("silent", 30_000, 2)))
-    mine = {each.name: each for each in found.devices[0].contenders}
+    mine = {each.name: each for each in found.devices[0].candidates}
     assert {name: each.is_library for name, each in mine.items()} == {"mixed": True, "own": False, "silent": False}
     assert mine["mixed"].own == pytest.approx(0.28)
     assert mine["silent"].own is None
@@ -183,7 +183,7 @@ def test_a_run_on_a_cpu_says_functional_only_in_place_of_numbers() -> None:
     run = run_of(*shapes("a", 10_000, speedup=2.0), result("b", 0, wrong="x"), functional_only=True, device="CPU")
     found = rank(run)
     (device,) = found.devices
-    assert (device.by, [each.rank for each in device.contenders]) == ("nothing", [None, None])
+    assert (device.by, [each.rank for each in device.candidates]) == ("nothing", [None, None])
     text = render_terminal(found, is_terminal=False)
     assert "functional only" in text
     for number in ("40.0 %", "10.000", "4.000"):
@@ -208,9 +208,9 @@ def test_a_wrong_shape_is_shown_first_with_its_reason() -> None:
 def test_json_has_every_result_and_csv_has_numbers() -> None:
     found = rank(run_of(*shapes("a", 10_000, 60), *shapes("b", 8_000, 60)))
     data = json.loads(msgspec.json.encode(found.as_json()))
-    contenders = data["devices"][0]["contenders"]
-    assert [len(each["shapes"]) for each in contenders] == [60, 60]
-    assert contenders[0]["shapes"][0]["sol_fraction"] == pytest.approx(0.5)
+    candidates = data["devices"][0]["contenders"]
+    assert [len(each["shapes"]) for each in candidates] == [60, 60]
+    assert candidates[0]["shapes"][0]["sol_fraction"] == pytest.approx(0.5)
     frame = table_of(found).frame
     assert frame.height == 120
     assert frame["sol_fraction"].mean() == pytest.approx(0.45)
@@ -239,7 +239,7 @@ def test_what_no_run_holds_is_refused_with_its_place(
 
 def test_an_empty_run_has_no_order() -> None:
     found = rank(run_of())
-    assert found.devices[0].contenders == ()
+    assert found.devices[0].candidates == ()
     assert "Ranking on NVIDIA H200: none" in render_terminal(found, is_terminal=False)
     assert rank_runs([]).devices == ()
 

@@ -18,14 +18,14 @@ from inferometer.operators import operators
 
 
 def published(floor_ns: float = 0.0) -> list[ShapeResult]:
-    """The deployed kernels as a contender, with the published bounds: none of them is the launch."""
+    """The deployed kernels as a candidate, with the published bounds: none of them is the launch."""
     return [
         ShapeResult(
             operator=name,
             shape=shape.label,
             index=shape.index,
             args=shape.args,
-            contender="deployed",
+            candidate="deployed",
             cases=1,
             timings=(exact(shape.published.t_prod_ns[DEPLOYED]),),
             bound=Bound(device=DEPLOYED, bound_ns=max(floor_ns, shape.published.t_sol_ns[DEPLOYED]), binding="memory"),

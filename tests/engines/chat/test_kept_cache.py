@@ -8,7 +8,7 @@ import pytest
 from inferometer.engines.chat.conversation import Conversation
 from inferometer.engines.hf.model import load_model
 from inferometer.engines.webgpu.chat.conversation import DeviceConversation
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 
 QUESTIONS = ("How are you?", "And what is new?", "Well then.")
 
@@ -19,7 +19,7 @@ def _ask_all(conversation: Any) -> list[Any]:
 
 @pytest.mark.parametrize("model", ["tiny-llama", "tiny-gemma3"])
 def test_webgpu_reads_only_what_is_new(model: str) -> None:
-    engine = load_webgpu(model, on="numpy", capacity_tokens=256, greedy=True)
+    engine = load_webgpu(model, LoadOptions(on="numpy", capacity_tokens=256, greedy=True))
 
     kept = _ask_all(DeviceConversation(engine, new_tokens=12))
     anew = _ask_all(DeviceConversation(engine, new_tokens=12, keeps_cache=False))

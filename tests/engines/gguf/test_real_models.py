@@ -11,7 +11,7 @@ import pytest
 from tests.engines.gguf.real_models import GEMMA3, SMOLLM2, real_model
 
 from inferometer.engines.chat.tokens import Tokenizer
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 from inferometer.errors import Unavailable
 
@@ -58,7 +58,7 @@ def test_hf_answers(model: Model) -> None:
 def test_webgpu_answers(model: Model) -> None:
     pytest.importorskip("wgpu", reason="needs wgpu: pip install 'inferometer[webgpu]'")
     try:
-        engine = load_webgpu(str(model.path), capacity_tokens=64, greedy=True)
+        engine = load_webgpu(str(model.path), LoadOptions(capacity_tokens=64, greedy=True))
     except Unavailable as error:
         pytest.skip(str(error))
     try:

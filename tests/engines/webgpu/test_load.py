@@ -12,10 +12,10 @@ from inferometer.backends.wgsl.cache_formats import CACHE_F32
 from inferometer.engines.webgpu import load as module
 from inferometer.engines.webgpu.capacity import LARGEST_DEFAULT_CONTEXT, context_for, whole_context
 from inferometer.engines.webgpu.chat.conversation import DeviceConversation
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 from inferometer.engines.webgpu.run import adapter_rates
 from inferometer.engines.webgpu.run.executor import DeviceLost
-from inferometer.engines.webgpu.runners import words_for
+from inferometer.engines.webgpu.runners import describe_adapter
 from inferometer.engines.webgpu.tune import tuned_file, tuner
 from inferometer.engines.webgpu.tune.choices import known_choices, measured_choices
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
@@ -26,7 +26,9 @@ PROMPT = "user: Hello\nassistant: "  # what a model of bytes reads for "Hello", 
 
 def test_a_model_on_numpy_answers() -> None:
     told: list[str] = []
-    engine = load_webgpu("tiny-qwen3", seed=3, on="numpy", capacity_tokens=64, greedy=True, on_text=told.append)
+    engine = load_webgpu(
+        "tiny-qwen3", LoadOptions(seed=3, on="numpy", capacity_tokens=64, greedy=True), on_text=told.append
+    )
     answer = DeviceConversation(engine, new_tokens=6).ask("Hello")
     assert (len(answer.tokens), answer.prompt_tokens) == (6, 1 + len(PROMPT))
     assert (engine.name, engine.source, engine.place) == ("tiny-qwen3", "random weights, seed 3", "numpy")
@@ -36,7 +38,7 @@ def test_a_model_on_numpy_answers() -> None:
 
 
 def test_loading_is_told_by_phase_with_bytes_and_reading_apart() -> None:
-    engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=32)
+    engine = load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=32))
     names = [phase.name for phase in engine.load_phases]
     assert names[:3] == ["open", "adapter", "plan"]
     loads = {phase.name: phase for phase in engine.load_phases if phase.bytes}
@@ -54,7 +56,7 @@ def test_loading_is_told_by_phase_with_bytes_and_reading_apart() -> None:
     ("options", "number_bytes", "dtype"), [({}, 2, "float16"), ({"cache": CACHE_F32}, 4, "float32")]
 )
 def test_memory_is_told_by_purpose(options: dict[str, Any], number_bytes: int, dtype: str) -> None:
-    engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=32, **options)
+    engine = load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=32, **options))
     memory = {each.purpose: each for each in engine.memory}
     assert sum(each.size_bytes for each in engine.memory) == sum(each.size_bytes for each in engine.program.buffers)
     spec = engine.spec
@@ -108,7 +110,7 @@ def test_a_tuner_is_asked_once_and_what_it_says_is_planned() -> None:
         asked.append((path.name, checkpoint.spec.name, runner.adapter.backend))
         return lambda key, candidates: (candidates[-1], "measured 1 µs") if key.op == "gate_up" else None
 
-    engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=16, tuner=tuner)
+    engine = load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=16, tuner=tuner))
     assert asked == [("llama", "tiny-llama", "NumPy")]
     assert "tune" in [phase.name for phase in engine.load_phases]
     assert "tuned: measured 1 µs" in {each.reason for each in engine.loaded.selections if each.op == "gate_up"}
@@ -127,7 +129,7 @@ def test_a_measurement_is_made_on_a_device_of_its_own_and_then_known(monkeypatch
     monkeypatch.setattr(tuner, "tune", tune)
     monkeypatch.setattr(tuned_file, "tuned_choices", tuned_choices)
     before, after, later = (
-        load_webgpu("tiny-llama", on="numpy", capacity_tokens=32, tuner=tuner)
+        load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=32, tuner=tuner))
         for tuner in (known_choices, measured_choices, known_choices)
     )
     ((name, executor, path),) = measured
@@ -153,7 +155,7 @@ def test_a_load_that_fails_closes_its_runner(monkeypatch: pytest.MonkeyPatch) ->
     runner = Failing(adapter=replace(ADAPTER, features=frozenset(), most_buffer_bytes=1 << 30))
     monkeypatch.setattr(module, "open_local", lambda on, said: runner)
     with pytest.raises(InferometerError, match="planted"):
-        load_webgpu("tiny-llama", capacity_tokens=16)
+        load_webgpu("tiny-llama", LoadOptions(capacity_tokens=16))
     assert runner.closed == 1
 
 
@@ -164,8 +166,8 @@ def test_an_unknown_model_is_said_before_a_device_is_opened(monkeypatch: pytest.
 
 
 def test_an_adapter_in_words() -> None:
-    assert words_for(ADAPTER) == "Scripted (NumPy, CPU)"
-    assert words_for(replace(ADAPTER, backend="browser", kind="unknown")) == "Scripted (browser)"
+    assert describe_adapter(ADAPTER) == "Scripted (NumPy, CPU)"
+    assert describe_adapter(replace(ADAPTER, backend="browser", kind="unknown")) == "Scripted (browser)"
 
 
 def test_the_mark_of_a_folder_changes_with_its_files(tmp_path: Any) -> None:
@@ -193,12 +195,12 @@ def test_reading_is_timed_only_when_it_is_asked_for() -> None:
 
 def test_what_the_adapter_reaches_is_measured_before_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter_rates, "MOVED_BYTES", 4 << 20)
-    engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=64, measures_rates=True)
+    engine = load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=64, measures_rates=True))
     assert engine.rates is not None
     assert engine.rates.how in ("copying 4.194 MB", "reading 4.194 MB")
     assert [phase.name for phase in engine.load_phases][:3] == ["open", "adapter", "rates"]
     assert len(DeviceConversation(engine, new_tokens=3).ask("Hello").tokens) == 3
-    assert load_webgpu("tiny-llama", on="numpy", capacity_tokens=64).rates is None
+    assert load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=64)).rates is None
 
 
 def test_why_nothing_was_measured_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,14 +213,14 @@ def test_why_nothing_was_measured_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
 
     for fails, said in ((None, "without timestamps"), (Unavailable("planted: no memory"), "planted: no memory")):
         monkeypatch.setattr(module, "measure_rates", measure(fails))
-        engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=16, measures_rates=True)
+        engine = load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=16, measures_rates=True))
         assert engine.rates is None
         assert any(said in note for note in engine.notes)
     monkeypatch.setattr(module, "measure_rates", measure(DeviceLost("planted: gone")))
     with pytest.raises(DeviceLost):
-        load_webgpu("tiny-llama", on="numpy", capacity_tokens=16, measures_rates=True)
+        load_webgpu("tiny-llama", LoadOptions(on="numpy", capacity_tokens=16, measures_rates=True))
     monkeypatch.setattr(module, "open_local", lambda on, said: ScriptedRunner())
-    engine = load_webgpu("tiny-llama", capacity_tokens=16, measures_rates=True)
+    engine = load_webgpu("tiny-llama", LoadOptions(capacity_tokens=16, measures_rates=True))
     assert any("a browser's device isn't measured" in note for note in engine.notes)
     assert "rates" not in [phase.name for phase in engine.load_phases]
 

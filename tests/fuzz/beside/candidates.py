@@ -74,7 +74,7 @@ def open_candidate(path: Path, rng: Random) -> None:
         return
     candidate = Candidate("mine.py", path)
     assert isinstance(candidate.own_kernels, frozenset)
-    assert candidate.as_contender().sha256
+    assert candidate.as_record().sha256
     if rng.random() > _SHARE_RUN or find_spec("torch") is None:
         return
     import torch

@@ -160,7 +160,7 @@ def test_a_table_that_does_not_exist_is_a_mistake_of_the_caller(path: Path) -> N
 def test_what_is_told_and_lost_is_in_the_facts(path: Path) -> None:
     gpu = Device("gpu:0", name="H100")
     with quiet(path) as journal:
-        journal.tell(lambda facts: msgspec.structs.replace(facts, devices=(gpu,), recorded={"counters": True}))
+        journal.change_facts(lambda facts: msgspec.structs.replace(facts, devices=(gpu,), recorded={"counters": True}))
         journal.lose("counter_unavailable", 2, example="fan: not supported")
         journal.flush()
         assert inferometer.open(path).facts.devices == (gpu,)
@@ -186,7 +186,7 @@ def test_what_comes_after_the_end_is_dropped(path: Path) -> None:
     before = (path / "facts.json").read_bytes()
     add_spans(journal, 2)
     journal.lose("not_recorded")
-    journal.tell(lambda facts: msgspec.structs.replace(facts, notes=("late",)))
+    journal.change_facts(lambda facts: msgspec.structs.replace(facts, notes=("late",)))
     journal.flush()
     journal.close()
     assert (path / "facts.json").read_bytes() == before
@@ -287,7 +287,7 @@ def test_eight_threads_lose_and_repeat_nothing(path: Path, monkeypatch: pytest.M
         for i in range(2_000):
             add_spans(journal, i, thread=thread)
             if i % 100 == 0:
-                journal.tell(lambda facts: msgspec.structs.replace(facts, notes=(*facts.notes, "n")))
+                journal.change_facts(lambda facts: msgspec.structs.replace(facts, notes=(*facts.notes, "n")))
                 journal.lose("not_recorded")
 
     with quiet(path, flush_s=0.005) as journal:

@@ -27,7 +27,8 @@ from inferometer.record.server.metrics import labels_of, read_metrics
 from inferometer.record.server.place import is_this_machine
 from inferometer.record.server.process import find_processes
 from inferometer.record.server.profile import Waits
-from inferometer.record.server.server import ServerRecording, record_server
+from inferometer.record.server.recording import ServerOptions, ServerRecording
+from inferometer.record.server.server import record_server
 
 QUICK = Waits(
     answer_s=5,
@@ -83,9 +84,9 @@ def record(tmp_path: Path, told: list[str]) -> Record:
     """Records a server for a moment into `run.ifm`."""
 
     def record(url: str, **options: Any) -> ServerRecording:
-        usual: dict[str, Any] = {"seconds": 0.15, "counters": True, "traces": None, "force": False, "steps": None}
-        waits = options.pop("waits", QUICK)
-        return record_server(url, tmp_path / "run.ifm", on_progress=told.append, waits=waits, **usual | options)
+        api_key, waits = options.pop("api_key", None), options.pop("waits", QUICK)
+        wanted = ServerOptions(**{"seconds": 0.15} | options)
+        return record_server(url, tmp_path / "run.ifm", wanted, told.append, api_key=api_key, waits=waits)
 
     return record
 

@@ -17,7 +17,7 @@ CLOCK = Clock(1_000, 1_700_000_000_000_000_000)
 
 def write(path: Path, process: int, *, rank: int | None = None, ops: bool = True, rows: int = 2) -> None:
     with Journal(path, clock=CLOCK) as journal:
-        journal.tell(
+        journal.change_facts(
             lambda facts: replace(
                 facts,
                 recorded={**facts.recorded, "ops": ops},

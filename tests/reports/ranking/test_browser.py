@@ -50,7 +50,7 @@ def test_a_tab_shows_the_other_device_and_an_operator_unfolds(tab: Tab, page: Pa
     assert "no bound (older file)" in tab.run(f"{fold}.querySelector('tr.row').textContent")
 
 
-def test_the_chart_draws_a_bar_for_each_contender_and_operator_with_an_s(tab: Tab, page: Path) -> None:
+def test_the_chart_draws_a_bar_for_each_candidate_and_operator_with_an_s(tab: Tab, page: Path) -> None:
     tab.open(page)
     plot = "document.querySelector('#ranking .panel:not([hidden]) .plot')"
     tab.run(f"{plot}.scrollIntoView({{behavior: 'instant', block: 'center'}})")

@@ -44,7 +44,7 @@ def test_sections_stand_in_order(ranking: Ranking) -> None:
     ]
 
 
-def test_every_shape_of_every_contender_is_on_the_page_with_why_s_is_missing(ranking: Ranking) -> None:
+def test_every_shape_of_every_candidate_is_on_the_page_with_why_s_is_missing(ranking: Ranking) -> None:
     page = render_ranking(ranking, title="<b>Mine</b>", command="inferometer leaderboard a.json")
     html = Html(page.html)
     assert page.left_out == ()
@@ -122,7 +122,7 @@ def test_markdown_has_all_rows(ranking: Ranking) -> None:
 
 
 def test_thousands_of_operators_and_contenders_fit_into_8_mb() -> None:
-    results = [result(f"contender {i % 20}", i // 20, operator=f"operator {i % 400}") for i in range(6_000)]
+    results = [result(f"candidate {i % 20}", i // 20, operator=f"operator {i % 400}") for i in range(6_000)]
     page = render_ranking(rank_runs([("a.json", run_of(*results))]), title="Many", command="")
     assert len(page.html.encode()) < MOST_BYTES
     assert "340 more operators are in the data alone" in page.html

@@ -36,7 +36,7 @@ from inferometer.bench.results import encode_run
 from inferometer.commands.main import cli, main
 from inferometer.commands.options.watching import EVENT_SCHEMA
 from inferometer.commands.record import SERVER_SCHEMA
-from inferometer.record.server.server import ServerRecording
+from inferometer.record.server.recording import ServerRecording
 from inferometer.reports.ab_table import render_ab_table
 from inferometer.reports.watching.events import document
 from inferometer.watch.cause import Why
@@ -60,7 +60,7 @@ OF_NO_LINE = {  # what they are of is made here
 }
 FROM_ELSEWHERE = (  # parts that are declared where they are used otherwise, each described as a whole
     *("Facts", "Device", "NamedId", "RankFile", "PrintedTotals", "Quantity", "device, version 1"),
-    *("ShapeResult", "RankedShape", "Timing", "Versus", "Attribution", "Bound", "Contender", "Conditions"),
+    *("ShapeResult", "RankedShape", "Timing", "Versus", "Attribution", "Bound", "CandidateRecord", "Conditions"),
 )
 PRINTED_TABLES = """\
 Why does splitKreduce_kernel take so long?

@@ -20,11 +20,12 @@ from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
 from inferometer.analyses.ab.rows import ArmPath, PathDifference, PathError, PathRow
+from inferometer.analyses.ab.same_code import ArmColumns
 from inferometer.analyses.ab.statistics import LEVEL
 from inferometer.analyses.ab.steady import are_disturbed, interruptions, without
 from inferometer.analyses.ab.times import ArmTimes, Clock, common_repetitions, sum_times
 from inferometer.analyses.ab.tree import PathTree, join_paths
-from inferometer.analyses.ab.versus import ArmColumns, Held, hold_against, without_verdicts
+from inferometer.analyses.ab.versus import AgainstBase, compare_with_base, without_verdicts
 from inferometer.analyses.result import Result
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
@@ -100,7 +101,7 @@ class PathComparison(Result):
         return len({row.name for row in other}) > 1 and bool(called)
 
     def control_pairs(self, candidate: str) -> int:
-        """How many pairs of completions its kernels are held against the base's in; 0: there is no control."""
+        """How many pairs of completions compare its kernels with the base's; 0: there is no control."""
         control = self.measured.control
         return control.filter(pl.col("candidate") == candidate)["repetition"].n_unique()
 
@@ -171,7 +172,7 @@ class PathComparison(Result):
 
 
 def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, level: float = LEVEL) -> PathComparison:
-    """Every path of every arm, each candidate held against the first arm.
+    """Every path of every arm, each candidate compared with the first arm.
 
     All joined paths of a candidate are judged together (Benjamini and Hochberg). A path is `faster` or `slower`; or
     `carried over`, where it differs and yet both arms run the same code, or the control finds no difference of the
@@ -204,21 +205,21 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
     found = as_errors(faults, tree.nodes[0].key if tree.nodes else "")
     errors, unplaced = worst_errors(pl.concat([found, measurement.errors]), tree)
     disturbed = [arm for arm, is_so in zip(arms, are_disturbed(steady, tree), strict=True) if is_so]
-    held = {}
+    against = {}
     for each in columns[1:]:
         base = columns[0]
         kernels = KernelTest.of(measurement.control, base.name, each.name, tree, clock)
         own_errors = errors.get(each.name, dict[int, PathError]())
-        against = hold_against(base, each, tree, own_errors, kernels, level)
-        held[each.name] = without_verdicts(against) if {base.name, each.name} & set(disturbed) else against
+        one = compare_with_base(base, each, tree, own_errors, kernels, level)
+        against[each.name] = without_verdicts(one) if {base.name, each.name} & set(disturbed) else one
     return PathComparison(
         measured=measurement,
-        rows=_rows(tree, arm_paths(measurement, placed, tree, summed, means), held),
+        rows=_rows(tree, arm_paths(measurement, placed, tree, summed, means), against),
         clock=clock,
         repetitions=len(repetitions),
         passes=compare_passes(measurement.passes, arms, measurement.facts, level),
-        differences={arm: found.differences for arm, found in held.items()},
-        carried_ns={arm: found.carried_ns for arm, found in held.items()},
+        differences={arm: found.differences for arm, found in against.items()},
+        carried_ns={arm: found.carried_ns for arm, found in against.items()},
         is_pooled=pool_layers,
         level=level,
         unplaced=unplaced,
@@ -247,7 +248,9 @@ def _arm_columns(
     ]
 
 
-def _rows(tree: PathTree, by_arm: Mapping[str, Mapping[int, ArmPath]], held: Mapping[str, Held]) -> Sequence[PathRow]:
+def _rows(
+    tree: PathTree, by_arm: Mapping[str, Mapping[int, ArmPath]], against: Mapping[str, AgainstBase]
+) -> Sequence[PathRow]:
     """A row per path, with each arm that calls it and each candidate against the base."""
     return [
         PathRow(
@@ -257,7 +260,7 @@ def _rows(tree: PathTree, by_arm: Mapping[str, Mapping[int, ArmPath]], held: Map
             depth=node.depth,
             operator=node.operator,
             arms={arm: paths[i] for arm, paths in by_arm.items() if i in paths},
-            versus={arm: each.paths[i] for arm, each in held.items()},
+            versus={arm: each.paths[i] for arm, each in against.items()},
         )
         for i, node in enumerate(tree.nodes)
     ]

@@ -1,8 +1,8 @@
 """Whether a path differs because of its kernels, or because of what other paths leave behind.
 
 Where an arm has backends of its own for several operators, a slow one makes others take longer: caches are colder, a
-clock is lower, threads fell asleep. Neither more repetitions nor a stricter test tells that from a slow kernel, since
-it is there in every repetition. The control (`measurement.CONTROL`) does: there both arms' kernels have the same
+clock is lower, threads fell asleep. Neither more repetitions nor a stricter test distinguishes that from a slow kernel,
+since it is there in every repetition. The control (`measurement.CONTROL`) does: there both arms' kernels have the same
 surroundings. A difference between the arms that isn't one between their kernels is carried over.
 
 P paths, K pairs of completions. The operators at a path and below it count; what is no operator's has no kernel.

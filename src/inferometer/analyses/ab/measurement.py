@@ -93,8 +93,8 @@ class PathMeasurement:
         searched: Calls of completions after the repetitions, where only logits were seen to be wrong; numbered anew.
         control: Of arms several of whose operators run other code, where one of these took another time.
         facts: Of the run: model, device, dtype, batch, prompt_tokens, new_tokens, seed, versions, parameters, order.
-        ended: Why it ended early, in words; None where it is whole. Only whole repetitions of all arms are in it.
-        refused: By arm, what its backend lacks, in words, each once.
+        ended: Why it ended early; None where it is whole. Only whole repetitions of all arms are in it.
+        refused: By arm, what its backend lacks, each once.
         stores: By arm, the store of its recorded pass.
         notes: What else a reader must know (interpreted kernels, a CPU).
     """

@@ -106,7 +106,7 @@ def compare_passes(
 
 
 def tokens_of(phase: str, facts: Mapping[str, Any]) -> int | None:
-    """How many tokens of all sequences a phase reads (`prefill`) or makes; None where the facts don't tell."""
+    """How many tokens of all sequences a phase reads (`prefill`) or makes; None where the facts don't say."""
     names = _TOKENS.get(phase, ("batch", "new_tokens") if phase == WHOLE else ())
     counts = [facts.get(name) for name in names]
     if not names or not all(isinstance(count, int) for count in counts):

@@ -1,4 +1,4 @@
-"""One path of an A/B as plain numbers: of each arm, and of each candidate held against the base."""
+"""One path of an A/B as plain numbers: of each arm, and of each candidate compared with the base."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class ArmPath:
         allocated_bytes: Of device memory, freed in it too; None where not recorded.
         time_ns: The one of `host_ns` and `span_ns` that is compared.
         self_ns: Of it, without what it calls: these add up to the root's `time_ns`.
-        steady_ns: `time_ns` without interruptions (see `steady`): what candidates are held against.
+        steady_ns: `time_ns` without interruptions (see `steady`): what candidates are compared with.
         steady_self_ns: Of it, without what it calls: these add up to the root's `steady_ns`.
         interval_ns: 95 % interval of the mean of `time_ns`; None of one repetition.
         median_call_ns: Of a call, over all repetitions and layers.
@@ -80,7 +80,7 @@ class ArmPath:
 
     @property
     def backend(self) -> str | None:
-        """What ran, in words, with counts where it was several; None where it is no call of an operator."""
+        """What ran, with counts where it was several; None where it is no call of an operator."""
         if len(self.backends) < 2:  # one needs no count
             return next(iter(self.backends), None)
         return ", ".join(f"{name} x {count}" for name, count in self.backends.items())
@@ -113,7 +113,7 @@ class ArmPath:
 class PathError:
     """How far an operator's answers are from the base's on the same inputs: of a path or, worst, of those below it.
 
-    `failure`: why one is wrong, in words; None where all are right. `call`: the first such, of its path, from 1.
+    `failure`: why one is wrong; None where all are right. `call`: the first such, of its path, from 1.
     """
 
     max_error: float | None = None
@@ -143,7 +143,7 @@ class KernelRatio:
 
 @dataclass(frozen=True)
 class Versus:
-    """A path in a candidate held against the base.
+    """A path in a candidate compared with the base.
 
     Attributes:
         ratio: Steady time of the candidate over that of the base: above 1 it is slower. Geometric mean over pairs of

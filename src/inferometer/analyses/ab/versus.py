@@ -1,4 +1,4 @@
-"""Each path of a candidate held against the base: ratio, verdict, and where the difference comes from.
+"""Each path of a candidate compared with the base: ratio, verdict, and where the difference comes from.
 
 P paths, R repetitions. A path that one arm alone calls has no ratio: it stands for something that the other does
 elsewhere, in other paths or in the caller itself. So its time counts with the own time of the nearest caller that
@@ -21,31 +21,21 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.ab.control import KernelTest
 from inferometer.analyses.ab.rows import Interval, PathDifference, PathError, Versus
-from inferometer.analyses.ab.statistics import Floats, discoveries, judge, log_ratios, t_interval, t_test
+from inferometer.analyses.ab.same_code import (
+    ArmColumns,
+    call_the_same,
+    is_own_code_same,
+    is_same_code,
+    owners_of,
+)
+from inferometer.analyses.ab.statistics import Floats, Verdict, discoveries, judge, log_ratios, t_interval, t_test
 from inferometer.analyses.ab.times import Integers
 from inferometer.analyses.ab.tree import PathTree
 
 
 @dataclass(frozen=True)
-class ArmColumns:
-    """What one arm took: sums by repetition, shape (P, R), and their whole means, shape (P,) (see `whole_means`).
-
-    `backends`, `operators`: of each path what ran itself and for which operators, empty of what is no operator.
-    """
-
-    name: str
-    totals: Integers
-    owns: Integers
-    mean_totals: Integers
-    mean_owns: Integers
-    is_called: NDArray[np.bool_]
-    backends: Sequence[frozenset[str]]
-    operators: Sequence[frozenset[str]]
-
-
-@dataclass(frozen=True)
-class Held:
-    """A candidate against the base: a `Versus` a path, and the places that differ, the largest first.
+class AgainstBase:
+    """A candidate against the base: a `Versus` per path, and the places that differ, the largest first.
 
     `carried_ns`: what places of the same code, and operators that are carried over, take more, all together.
     """
@@ -55,127 +45,107 @@ class Held:
     carried_ns: int
 
 
-def hold_against(
+def compare_with_base(
     base: ArmColumns,
     candidate: ArmColumns,
     tree: PathTree,
     errors: Mapping[int, PathError],
     kernels: KernelTest,
     level: float,
-) -> Held:
+) -> AgainstBase:
     """All paths of `candidate` against those of `base`, whose pairs of repetitions stand in the same columns."""
     both_P = base.is_called & candidate.is_called
-    logs_PR = np.where(both_P[:, None], log_ratios(base.totals, candidate.totals), np.nan)
-    p_P = t_test(logs_PR)
-    same_P = _is_same_code(base, candidate, tree)
-    believed_P = _of_both(p_P, same_P, level)
-    log_P, low_P, high_P = t_interval(logs_PR)
+    owners = owners_of(tree, both_P)
+    ratios = _Ratios.of(np.where(both_P[:, None], log_ratios(base.totals, candidate.totals), np.nan))
     totals = _Paired.of(base.totals, candidate.totals)
     owns = _Paired.of(base.owns, candidate.owns)
-    owners = owners_of(tree, both_P)
     grouped = _Paired.of(_grouped(base.owns, owners), _grouped(candidate.owns, owners))
-    own_same_P = _is_own_code_same(base, candidate, owners)
-    own_P = _differing(tree, owners, p_P, grouped, both_P, own_same_P, level)
-    kernels = kernels.without(_call_the_same(base, candidate, tree))
+    same_P = is_same_code(base, candidate, tree)
+    own_same_P = is_own_code_same(base, candidate, owners)
+    discovered_P = _discoveries_apart(ratios.p, same_P, level)
+    own_P = _differing(tree, owners, ratios.p, grouped, both_P, own_same_P, level)
+    kernels = kernels.without(call_the_same(base, candidate, tree))
     is_leaf_P = np.array([end == i + 1 for i, end in enumerate(tree.ends)], bool)
-    refuted_P = kernels.refuted((believed_P | own_P) & ~same_P, log_P, is_leaf_P, level)
-    possible_P = ~kernels.excludes(log_P)
-    paths = []
-    for i in range(len(tree.nodes)):
-        joined = bool(both_P[i])
-        interval = _both(np.exp(low_P[i]), np.exp(high_P[i]))
-        ratio = float(np.exp(log_P[i])) if joined and not np.isnan(log_P[i]) else None
-        pairs = int((~np.isnan(logs_PR[i])).sum())
-        verdict = None
-        if joined:
-            verdict = judge(
-                ratio or 1.0,
-                interval,
-                pairs=pairs,
-                is_discovery=bool(believed_P[i]),
-                is_same_code=bool(same_P[i]),
-                is_refuted=bool(refuted_P[i]),
-                is_possible=bool(possible_P[i]),
-            )
-        paths.append(
-            Versus(
-                ratio=ratio,
-                interval=interval,
-                p=None if np.isnan(p_P[i]) else float(p_P[i]),
-                pairs=pairs,
-                verdict=verdict,
-                difference_ns=int(candidate.mean_totals[i] - base.mean_totals[i]),
-                difference_interval_ns=totals.interval(i),
-                self_difference_ns=int(candidate.mean_owns[i] - base.mean_owns[i]),
-                self_interval_ns=owns.interval(i),
-                is_own=bool(own_P[i] & ~refuted_P[i]),
-                absent=None if joined else _absent(i, base, candidate),
-                error=errors.get(i, PathError()),
-                control=kernels.ratio(i),
-            )
+    refuted_P = kernels.refuted((discovered_P | own_P) & ~same_P, ratios.log, is_leaf_P, level)
+    evidence = _Evidence(discovered_P, same_P, refuted_P, ~kernels.excludes(ratios.log))
+    paths = [
+        Versus(
+            ratio=ratios.ratio(i),
+            interval=ratios.interval(i),
+            p=None if np.isnan(ratios.p[i]) else float(ratios.p[i]),
+            pairs=ratios.pairs(i),
+            verdict=evidence.verdict(i, ratios) if both_P[i] else None,
+            difference_ns=int(candidate.mean_totals[i] - base.mean_totals[i]),
+            difference_interval_ns=totals.interval(i),
+            self_difference_ns=int(candidate.mean_owns[i] - base.mean_owns[i]),
+            self_interval_ns=owns.interval(i),
+            is_own=bool(own_P[i] & ~refuted_P[i]),
+            absent=None if both_P[i] else _absent(i, base, candidate),
+            error=errors.get(i, PathError()),
+            control=kernels.ratio(i),
         )
+        for i in range(len(tree.nodes))
+    ]
     carried_P = own_same_P | (is_leaf_P & np.array([each.verdict == "carried over" for each in paths], bool))
     carried_ns = int((candidate.mean_owns - base.mean_owns)[carried_P].sum())
-    return Held(paths, _differences(base, candidate, tree, owners, grouped, own_P & ~refuted_P), carried_ns)
+    return AgainstBase(paths, _differences(base, candidate, tree, owners, grouped, own_P & ~refuted_P), carried_ns)
 
 
-def _of_both(p_P: Floats, same_P: NDArray[np.bool_], level: float) -> NDArray[np.bool_]:
-    """Discoveries among paths of other code, and among those of the same."""
-    other_P, alike_P = np.where(same_P, np.nan, p_P), np.where(same_P, p_P, np.nan)
-    return np.asarray(discoveries(other_P, level=level) | discoveries(alike_P, level=level))
-
-
-def _is_own_code_same(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
-    """Of each path, whether both arms call it, ran the same in it, and call nothing alone that counts with it."""
-    return _both_call(base, candidate, owners) & _are_equal(base.backends, candidate.backends)
-
-
-def _is_same_code(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
-    """Of each path, whether that holds of it and of all below it."""
-    return _of_all_below(
-        _is_own_code_same(base, candidate, owners_of(tree, base.is_called & candidate.is_called)), tree
-    )
-
-
-def _call_the_same(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
-    """Of each path, whether both arms call the same operators at it and below it."""
-    both_P = _both_call(base, candidate, owners_of(tree, base.is_called & candidate.is_called))
-    return _of_all_below(both_P & _are_equal(base.operators, candidate.operators), tree)
-
-
-def _both_call(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
-    """Of each path, whether both arms call it and call nothing alone that counts with it."""
-    both_P = base.is_called & candidate.is_called
-    for i, owner in enumerate(owners):
-        if owner != i:
-            both_P[[i, owner]] = False
-    return both_P
-
-
-def _are_equal(ones: Sequence[frozenset[str]], others: Sequence[frozenset[str]]) -> NDArray[np.bool_]:
-    return np.array([one == other for one, other in zip(ones, others, strict=True)], bool)
-
-
-def _of_all_below(own_P: NDArray[np.bool_], tree: PathTree) -> NDArray[np.bool_]:
-    """Of each path, whether it holds of it and of all below it."""
-    return np.array([bool(own_P[i:end].all()) for i, end in enumerate(tree.ends)], bool)
-
-
-def without_verdicts(held: Held) -> Held:
+def without_verdicts(found: AgainstBase) -> AgainstBase:
     """The same numbers, of which none is called a difference, nor the same: other work was in the way."""
     paths = [
         replace(each, verdict=each.verdict if each.verdict in (None, "too few") else "unclear", is_own=False)
-        for each in held.paths
+        for each in found.paths
     ]
-    return Held(paths, (), held.carried_ns)
+    return AgainstBase(paths, (), found.carried_ns)
 
 
-def owners_of(tree: PathTree, both_P: NDArray[np.bool_]) -> list[int]:
-    """For each path the nearest that both arms call, itself or a caller; itself where there is none."""
-    owners: list[int] = []
-    for i, node in enumerate(tree.nodes):
-        owners.append(i if both_P[i] or node.parent is None else owners[node.parent])
-    return owners
+@dataclass(frozen=True)
+class _Ratios:
+    """Candidate over base: logarithms by repetition, shape (P, R), their mean, its interval and p, shape (P,).
+
+    NaN where one of them isn't called, or too few repetitions have both.
+    """
+
+    logs: Floats
+    log: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+
+    @classmethod
+    def of(cls, logs_PR: Floats) -> "_Ratios":
+        return cls(logs_PR, *t_interval(logs_PR), t_test(logs_PR))
+
+    def ratio(self, i: int) -> float | None:
+        return None if np.isnan(self.log[i]) else float(np.exp(self.log[i]))
+
+    def interval(self, i: int) -> Interval | None:
+        return _interval(np.exp(self.low[i]), np.exp(self.high[i]))
+
+    def pairs(self, i: int) -> int:
+        return int((~np.isnan(self.logs[i])).sum())
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What is known of each path beyond its ratio, each of shape (P,). See `judge`."""
+
+    is_discovery: NDArray[np.bool_]
+    is_same_code: NDArray[np.bool_]
+    is_refuted: NDArray[np.bool_]
+    is_possible: NDArray[np.bool_]
+
+    def verdict(self, i: int, ratios: _Ratios) -> Verdict:
+        return judge(
+            ratios.ratio(i) or 1.0,
+            ratios.interval(i),
+            pairs=ratios.pairs(i),
+            is_discovery=bool(self.is_discovery[i]),
+            is_same_code=bool(self.is_same_code[i]),
+            is_refuted=bool(self.is_refuted[i]),
+            is_possible=bool(self.is_possible[i]),
+        )
 
 
 @dataclass(frozen=True)
@@ -193,11 +163,13 @@ class _Paired:
         return cls(values_PR, low_P, high_P)
 
     def interval(self, i: int) -> Interval | None:
-        return _both(self.low[i], self.high[i])
+        return _interval(self.low[i], self.high[i])
 
 
-def _both(low: float, high: float) -> Interval | None:
-    return None if np.isnan(low) else (float(low), float(high))
+def _discoveries_apart(p_P: Floats, same_P: NDArray[np.bool_], level: float) -> NDArray[np.bool_]:
+    """Discoveries among paths of other code, and among those of the same."""
+    other_P, alike_P = np.where(same_P, np.nan, p_P), np.where(same_P, p_P, np.nan)
+    return np.asarray(discoveries(other_P, level=level) | discoveries(alike_P, level=level))
 
 
 def _grouped(self_PR: Integers, owners: Sequence[int]) -> Integers:
@@ -264,3 +236,7 @@ def _differences(
 def _absent(i: int, base: ArmColumns, candidate: ArmColumns) -> str:
     missing = [arm.name for arm in (base, candidate) if not arm.is_called[i]]
     return f"not called by {' or '.join(missing)}"
+
+
+def _interval(low: float, high: float) -> Interval | None:
+    return None if np.isnan(low) else (float(low), float(high))

@@ -5,14 +5,13 @@
 `work_change`, each with samples of `sampling_units` and their `significance`. `phases` does so phase by phase,
 `input_changes` looks at the weights. `slowdown`, `comparability` and `verdicts` draw the conclusions.
 
-`analyses/compare/changes.py` compares two runs function by function. `activity/activity.py` makes functions and
-cycles of whatever was recorded. `same_work.py` asks whether a cycle is the same work and repairs it: cycles between
-kernels called once a step become whole steps, else times are divided by the ratio of calls. Where both runs mark their
-steps alike nothing is repaired: `work_change.py` says what a step calls more often. `matches.py` and
-`replacements.py` say which functions are the same, renamed, fused or split, each with its basis. `contributions.py`
-gives each its part: lines of the device, idle and overlapped time add up to the change of the step, and host
-functions are next to it. `kernels.py` makes of these lines the kernels of both runs side by side, with the totals of
-the whole runs.
+`analyses/compare/changes.py` compares two runs function by function. `activity/activity.py` makes functions and cycles
+of whatever was recorded. `same_work.py` asks whether a cycle is the same work and repairs it: cycles between kernels
+called once per step become whole steps, else times are divided by the ratio of calls. Where both runs mark their steps
+alike nothing is repaired: `work_change.py` says what a step calls more often. `matches.py` and `replacements.py` say
+which functions are the same, renamed, fused or split, each with its basis. `contributions.py` gives each its part:
+lines of the device, idle and overlapped time add up to the change of the step, and host functions are next to it.
+`kernels.py` makes of these lines the kernels of both runs side by side, with the totals of the whole runs.
 
 `causes/counters.py` makes one series per metric and device, one value per tick, with its time; `causes/own_gpu.py`
 finds the program's GPU among pooled samples, `causes/granularity.py` matches the series of both runs.

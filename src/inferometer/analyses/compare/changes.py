@@ -139,7 +139,7 @@ def _by_names(base: Units, candidate: Units) -> Matching:
 
 
 def _match_rest(matching: Matching, base: Activity, candidate: Activity, ratio: float) -> None:
-    """Match by order where both runs tell one, then by what names tell; the rest is gone or new."""
+    """Match by order where both runs show one, then by what names say; the rest is gone or new."""
     match_places(matching, base.order, candidate.order, ratio)
     is_ordered = not (base.order.is_empty() or candidate.order.is_empty())
     if not is_ordered:

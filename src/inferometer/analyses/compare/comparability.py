@@ -97,7 +97,7 @@ def _is_one_program(leading: PhaseChanges) -> bool:
 
 
 def _same_work(changes: Changes) -> str:
-    """How often a step calls what both runs have, where that is one amount of work as far as calls tell."""
+    """How often a step calls what both runs have, where that is one amount of work as far as calls show."""
     amounts = changes.amounts
     ratio = amounts.ratio or 1.0
     often = "as often" if abs(ratio - 1) <= MORE_CALLS else f"{ratio:.2f} times as often"
@@ -108,7 +108,7 @@ def _same_work(changes: Changes) -> str:
 
 
 def other_model_or_hardware(base: Trace, candidate: Trace) -> str | None:
-    """Why two runs are of different things, as far as their files say what they ran, and on what."""
+    """Why two runs are of different things, as far as their files show what they ran, and on what."""
     return _other_hardware(base, candidate) or _other_model(base, candidate)
 
 
@@ -127,7 +127,7 @@ def _other_hardware(base: Trace, candidate: Trace) -> str | None:
 
 
 def _cut_files(base: Trace, candidate: Trace) -> str | None:
-    """Which of the runs lack rows that nobody can count; whole steps of a log are known all the same."""
+    """Which of the runs lack rows that can't be counted; whole steps of a log are known all the same."""
     cut = [
         side
         for side, trace in (("base", base), ("candidate", candidate))

@@ -180,7 +180,7 @@ def compare(
         base: The normal run. Any table may be empty; what both runs have is compared.
         candidate: The run in question.
         more: Further normal runs, for the level of false alarms.
-        device: The device that both ran on, for capacities, where the traces don't tell.
+        device: The device that both ran on, for capacities, where the traces don't say.
         is_slower: The candidate is known to be slower, which a run without function times can't show by itself.
 
     Raises:

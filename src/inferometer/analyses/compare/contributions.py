@@ -28,7 +28,7 @@ WAITING = "waiting for other ranks"
 
 @dataclass(frozen=True)
 class Contribution:
-    """One line, a step: `delta_ns` = `candidate_ns` - `base_ns`, `share` of the step's change.
+    """One line, per step: `delta_ns` = `candidate_ns` - `base_ns`, `share` of the step's change.
 
     `interval_ns` holds the difference in 95 of 100 samples; None where a run shows the function once. `cls` is the
     class of functions, or `idle`, `overlap`, `not on the device`. `of` are the raw names in base and candidate;
@@ -51,14 +51,14 @@ class Contribution:
 
     @property
     def delta_ns(self) -> int:
-        """Time a step in the candidate less that in the base, ns."""
+        """Time per step in the candidate less that in the base, ns."""
         return self.candidate_ns - self.base_ns
 
     @property
     def label(self) -> str:
-        """What tables and charts call it: the short name of one kernel, or both of one that has another now.
+        """What tables and charts call it: the kernel's short name, or both where it has another name in each run.
 
-        Of several the line's own words.
+        A line of several functions keeps its own name.
         """
         if max(map(len, self.of)) != 1:
             return self.name
@@ -158,7 +158,7 @@ class _Part:
 
 
 def contribution_lines(base: Side, candidate: Side, matches: Sequence[Match], step_delta_ns: int) -> list[Contribution]:
-    """All lines, the added ones first, those that changed beyond noise before the others, the largest first.
+    """All lines, the added ones first, those that changed beyond noise before the others, then by size.
 
     Args:
         base: The run.
@@ -176,14 +176,14 @@ def contribution_lines(base: Side, candidate: Side, matches: Sequence[Match], st
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A line before it is judged: `p` of no difference, None where the spread is unknown."""
+class _Unjudged:
+    """A line whose kind isn't decided yet: `p` of no difference, None where the spread is unknown."""
 
     line: Contribution
     p: float | None
 
 
-def _lines(base: Side, candidate: Side, match: Match) -> Iterator[_Line]:
+def _lines(base: Side, candidate: Side, match: Match) -> Iterator[_Unjudged]:
     left, right = base.at(match.base), candidate.at(match.candidate)
     waits = any(np.isfinite(side.cost[rows]).any() for side, rows in ((base, left), (candidate, right)))
     parts = [(_time(side, rows), _cost(side, rows)) for side, rows in ((base, left), (candidate, right))]
@@ -193,9 +193,9 @@ def _lines(base: Side, candidate: Side, match: Match) -> Iterator[_Line]:
         return
     yield _line(match, base, candidate, own_base, own_candidate)
     idle = [_Part(whole.mean - own.mean, whole.draws - own.draws) for whole, own in parts]
-    line = _line(match, base, candidate, *idle)
+    waiting = _line(match, base, candidate, *idle)
     basis = "time of collectives beyond the least of any rank"
-    yield replace(line, line=replace(line.line, name=f"{line.line.name}: {WAITING}", basis=basis))
+    yield _Unjudged(replace(waiting.line, name=f"{waiting.line.name}: {WAITING}", basis=basis), waiting.p)
 
 
 def _time(side: Side, rows: list[int]) -> _Part:
@@ -212,7 +212,7 @@ def _cost(side: Side, rows: list[int]) -> _Part:
     return _Part(float(means.sum()), draws.sum(0))
 
 
-def _line(match: Match, base: Side, candidate: Side, left: _Part, right: _Part) -> _Line:
+def _line(match: Match, base: Side, candidate: Side, left: _Part, right: _Part) -> _Unjudged:
     delta = right.draws - left.draws
     known = bool(np.isfinite(delta).all())
     rows = base.at(match.base), candidate.at(match.candidate)
@@ -232,11 +232,11 @@ def _line(match: Match, base: Side, candidate: Side, left: _Part, right: _Part) 
         shared=match.shared,
     )
     if not known:
-        return _Line(line, None)
+        return _Unjudged(line, None)
     p = p_of_difference(right.mean - left.mean, float(delta.std()))
     if len(rows[0]) == len(rows[1]) == 1:
         p = min(1.0, 2 * min(p, p_of_calls(base.units.log_calls[rows[0][0]], candidate.units.log_calls[rows[1][0]])))
-    return _Line(line, p)
+    return _Unjudged(line, p)
 
 
 def _rounded(times: tuple[float, float]) -> tuple[int, int]:
@@ -255,7 +255,7 @@ def _name(match: Match) -> str:
     return f"{left} -> {right}"
 
 
-def _remainders(base: Side, candidate: Side) -> Iterator[_Line]:
+def _remainders(base: Side, candidate: Side) -> Iterator[_Unjudged]:
     """What a lane did besides running functions."""
     for name in REMAINDERS:
         keys = ((name, name),)
@@ -264,13 +264,13 @@ def _remainders(base: Side, candidate: Side) -> Iterator[_Line]:
             yield _line(match, base, candidate, _time(base, base.at(keys)), _time(candidate, candidate.at(keys)))
 
 
-def _judged(lines: Sequence[_Line], step_ns: int) -> list[Contribution]:
+def _judged(lines: Sequence[_Unjudged], step_ns: int) -> list[Contribution]:
     """Each line's kind. Of many lines some differ by chance, so the false discovery rate over them is held."""
     passing = largest_discovery([item.p for item in lines if item.p is not None])
     return [replace(item.line, kind=_kind(item, passing, step_ns)) for item in lines]
 
 
-def _kind(item: _Line, passing: float, step_ns: int) -> ChangeKind:
+def _kind(item: _Unjudged, passing: float, step_ns: int) -> ChangeKind:
     line = item.line
     if line.kind != "same":
         return line.kind

@@ -122,7 +122,7 @@ class HostTime:
 
 
 def find_host_time(base: Trace, candidate: Trace, leading: PhaseChanges) -> HostTime | None:
-    """Where idle time grew; None where it didn't, where steps aren't compared as they are, or no launches tell it."""
+    """Where idle time grew; None where it didn't, where steps aren't compared as they are, or no launches show it."""
     runs = leading.pair.base, leading.pair.candidate
     if leading.changes.repair is not None or any(run.gaps.is_empty() for run in runs):
         return None

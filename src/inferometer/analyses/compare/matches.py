@@ -1,10 +1,10 @@
-"""Which functions of two runs are the same: by name first, then by what their names tell and how often they are called.
+"""Which functions of two runs are the same: by name first, then by what their names show and how often they are called.
 
 In this order, each over what the one before left: the name as recorded; the canonical name (one kernel, spelled
 otherwise by another tool); the short name that our own tables print; the short name of both (the same kernel with other
 template arguments); the order of launches (see `replacements`), or where it is unknown the words of the names; the only
-kernel of its family with as many calls a step; where the order is known, of products and attention only. Host functions
-are matched by name only.
+kernel of its family with as many calls per step; where the order is known, of products and attention only. Host
+functions are matched by name only.
 """
 
 import re
@@ -108,7 +108,7 @@ def match_families(matching: Matching, ratio: float, families: Collection[str] |
 def match_words(matching: Matching, ratio: float) -> None:
     """Pair what is left where one name holds the words of several others with as many calls per step each.
 
-    For sources that tell no order of launches. Arguments as of `match_families`.
+    For sources that show no order of launches. Arguments as of `match_families`.
     """
     scaled = {key: calls * ratio for key, calls in matching.base.items()}
     for new, calls in list(matching.candidate.items()):
@@ -135,7 +135,7 @@ def _parts(whole: Key, calls: float, others: Mapping[Key, float]) -> list[Key]:
 
 
 def _words(key: Key) -> frozenset[str]:
-    """The words of a kernel's short name that tell what it computes."""
+    """The words of a kernel's short name that show what it computes."""
     if key[1] == "host":
         return frozenset()
     known = decode(key[0])

@@ -1,4 +1,4 @@
-"""Two runs side by side, phase by phase where the steps of both tell theirs, and which phase a verdict rests on.
+"""Two runs side by side, phase by phase where the steps of both show theirs, and which phase a verdict rests on.
 
 A recording holds as many prefill and decode steps as happened to fall into it, so a mean over all of them says little:
 each phase is compared by itself. A verdict rests on a phase that did the same work in both runs. Decode steps do, up to
@@ -114,7 +114,7 @@ class PhaseChanges:
 
 
 def read_sides(base: Trace, candidate: Trace) -> Sides:
-    """What both runs did: phase by phase where both have launches in steps that tell their phases."""
+    """What both runs did: phase by phase where both have launches in steps that show their phases."""
     if not (_has_launches(base) and _has_launches(candidate)):
         return _as_recorded(base, candidate)
     found = shared_marks(base, candidate)
@@ -201,7 +201,7 @@ def _disjoint(phases: Sequence[Mapping[str | None, int]]) -> tuple[str, str] | N
 
 
 def _without_phases(phases: Sequence[Mapping[str | None, int]]) -> Iterator[str]:
-    """Where one run tells phases and the other has steps without: nobody can say that both mix them alike."""
+    """Where one run shows phases and the other has steps without: nobody can say that both mix them alike."""
     for side, own, other in zip(SIDES, phases, reversed(phases), strict=True):
         if len(own) > 1 and set(other) == {None}:
             known = ", ".join(f"{count:,} {phase or 'unknown'}" for phase, count in sorted(own.items(), key=str))

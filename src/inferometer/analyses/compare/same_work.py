@@ -1,7 +1,7 @@
 """Did both runs do the same work in a cycle, and if not, what makes their cycles comparable.
 
 The ratio of calls a complete cycle, function by function: one common ratio far from 1 means that a cycle of the one run
-is another unit of work than of the other, a layer against a step. Functions called once a cycle in the run with the
+is another unit of work than of the other, a layer against a step. Functions called once per cycle in the run with the
 longer unit then mark the steps in the other: cycles between marks are one step. Without marks, times are divided by
 the ratio. Whole windows hold any number of steps, so there the common ratio is always divided by.
 """
@@ -57,7 +57,7 @@ class Amounts:
 
     @property
     def is_same_unit(self) -> bool:
-        """Whether a cycle is the same amount of work in both runs, as far as calls tell."""
+        """Whether a cycle is the same amount of work in both runs, as far as calls show."""
         return self.ratio is not None and 1 / OTHER_UNIT <= self.ratio <= OTHER_UNIT
 
     def of_most_calls(self) -> tuple[float | None, int]:

@@ -130,7 +130,7 @@ def units_of(activity: Activity, account: Account | None = None) -> Units:
 
     Args:
         activity: The run.
-        account: What a step is made of besides functions; by default all that the run tells.
+        account: What a step is made of besides functions; by default all that the run says.
     """
     account = account or own_account(activity)
     whole = activity.cycles.filter("complete")
@@ -141,13 +141,13 @@ def units_of(activity: Activity, account: Account | None = None) -> Units:
 
 
 def own_account(activity: Activity) -> Account:
-    """What the run tells of a step besides its functions."""
+    """What the run says of a step besides its functions."""
     accounts: dict[str, Account] = {"launches": "idle", "function_times": "rest"}
     return accounts.get(activity.basis, "sums")
 
 
 def common_account(base: Activity, candidate: Activity) -> Account:
-    """What both runs tell of a step besides their functions. An empty run tells whatever the other does."""
+    """What both runs say of a step besides their functions. An empty run shows whatever the other does."""
     stated = {own_account(run) for run in (base, candidate) if not run.is_empty} or {"sums"}
     return stated.pop() if len(stated) == 1 else "sums" if "sums" in stated else "rest"
 
@@ -235,7 +235,7 @@ def _per_unit(frame: pl.DataFrame, column: str, n: int) -> Values:
 
 
 def _with_rows(units: Units, rows: dict[str, Values]) -> Units:
-    """With remainders of the step as further rows, called once a step."""
+    """With remainders of the step as further rows, called once per step."""
     if not rows:
         return units
     names = pl.DataFrame({"function": list(rows), "cls": list(rows)})

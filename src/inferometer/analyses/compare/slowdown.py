@@ -1,4 +1,4 @@
-"""What slowed, as far as times tell: the step, whole classes of functions, single kinds of calls, or waiting.
+"""What slowed, as far as times show: the step, whole classes of functions, single kinds of calls, or waiting.
 
 Where the device is the CPU itself, its kernels are of class `cpu`, too: other causes slow them than those of a GPU.
 

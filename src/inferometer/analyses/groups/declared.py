@@ -1,6 +1,6 @@
 """Which kernels follow which inside one call, as the libraries' sources have it: known without ops and host calls.
 
-A relation tells what one function of the library launches, one after the other on one stream, and which of the two
+A relation shows what one function of the library launches, one after the other on one stream, and which of the two
 never comes without the other. Where `both` don't, their counts must agree (`times` followers a leader).
 """
 

@@ -1,4 +1,4 @@
-"""Groups from launches: what pairs and runs say, in words."""
+"""Groups from launches: what pairs and runs say."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The part that a kernel plays in a call, from what its name tells.
+"""The part that a kernel plays in a call, from what its name says.
 
 Two foldings of names: by `short_name`, which statistics are made over, and by role, under which variants of one kernel
 (tiles, dtypes, batch sizes) meet. Only products, convolutions and attention have variants that a library chooses

@@ -83,7 +83,7 @@ LIBRARY_CALLS = (
     ),
     LibraryCall(
         "paged attention with reduction",
-        ("aiter attention", "vllm attention combine"),  # the reduction's name doesn't tell which of the two it is
+        ("aiter attention", "vllm attention combine"),  # the reduction's name doesn't say which of the two it is
         "AITER's paged attention (paged_attention_ragged or paged_attention_rocm)",
         "AITER csrc/cpp_itfs/pa; same-op evidence in a trace of SGLang on MI300X",
     ),

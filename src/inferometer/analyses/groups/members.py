@@ -15,7 +15,7 @@ Verdict = Literal["library call", "learned call", "declared call", "fused-wrappe
 class MemberKernel:
     """One kernel of a role: `count` launches that are part of the group, `of` all its launches.
 
-    `total_ns` is None where the source doesn't tell which of the kernel's launches belong here, or they never ran.
+    `total_ns` is None where the source doesn't say which of the kernel's launches belong here, or they never ran.
     """
 
     kernel: str

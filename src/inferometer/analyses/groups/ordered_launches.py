@@ -167,7 +167,7 @@ def _of_graphs(call: Numbers, called: pl.DataFrame) -> NDArray[np.bool_]:
 
 
 def _is_any(apis: pl.Series, names: list[str]) -> NDArray[np.bool_]:
-    """Which calls have one of the names; with a False behind them, of no call."""
+    """Which calls have one of the names; with a False after them, of no call."""
     return np.append(apis.is_in(names).fill_null(value=False).to_numpy(), False)
 
 

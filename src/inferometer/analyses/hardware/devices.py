@@ -81,7 +81,7 @@ class DeviceSheet(Result):
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a value."""
+        """One row per value."""
         return self.frame
 
     def as_json(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def say_properties(traced: TracedDevice) -> str:
 
 
 def say_unnamed(traced: TracedDevice | None) -> str:
-    """`unnamed; 304 multiprocessors, …: looks like MI300X (inferred)`, as far as the file tells."""
+    """`unnamed; 304 multiprocessors, …: looks like MI300X (inferred)`, as far as the file shows."""
     properties = "" if traced is None else say_properties(traced)
     if traced is None or not properties:
         return "unnamed"

@@ -19,7 +19,7 @@ _SCENARIO_PARTS = 2
 
 @dataclass(frozen=True)
 class RunNames:
-    """`base` and `candidate` label the runs; `scenario` is what they have in common, in words, or empty."""
+    """`base` and `candidate` label the runs; `scenario` is what they have in common, or empty."""
 
     base: str
     candidate: str

@@ -1,8 +1,8 @@
-"""The published table of two processes: one row a function, metric and device, most suspicious first.
+"""The published table of two processes: one row per function, metric and device, most suspicious first.
 
 Source: the table of LatencyPrism's comparison (arXiv 2601.09258, artifact of January 2026). beta is the function's
 share of the cycle in percent, mu the metric's mean while it ran as that artifact's files have it, L = ln(1 + mu); each
-has a value a cycle. The formulas are kept as published, with what is wrong in them: see `comparison`.
+has one value per cycle. The formulas are kept as published, with what is wrong in them: see `comparison`.
 """
 
 from dataclasses import dataclass

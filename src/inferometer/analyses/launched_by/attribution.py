@@ -1,7 +1,7 @@
 """Who launched it: every launch of a trace with its chain of ops, modules, frames and ranges.
 
 Parts by subject: `launched` (launches and their calls), `host_side` and `chains` (what stands around a call),
-`chain_tree` and `sites` (what a chain tells), `user_frames`, and `replays` (what graphs launched).
+`chain_tree` and `sites` (what a chain says), `user_frames`, and `replays` (what graphs launched).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Launches that are in a file only as host calls: captured into a graph, or their device work was not recorded.
 
 A capture runs nothing: each call names the kernel that it adds to the graph, and ops and frames stand around it as in
-an eager run. So a capture tells what a replay of its graph can't: which kernels one call launches together.
+an eager run. So a capture shows what a replay of its graph can't: which kernels one call launches together.
 """
 
 import polars as pl

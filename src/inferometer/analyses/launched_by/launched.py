@@ -1,7 +1,7 @@
 """Launches, each with the moment of its host call and the chain around that.
 
 A launch is tied to its call by the correlation id of its process. Without a call, the framework's id of the op that
-queued it (`external_id`) tells the op. A call that queued a whole graph says nothing of the kernels within: its chain
+queued it (`external_id`) shows the op. A call that queued a whole graph says nothing of the kernels within: its chain
 is that of the replay. Kernels of a capture are calls alone and take no time.
 """
 
@@ -100,7 +100,7 @@ def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: Rows, root
 def _replays(work: pl.DataFrame) -> pl.Expr:
     """Whether a launch is part of a replayed graph: by the call's name, by its node, or since its call queued more.
 
-    Where the call is not in the file, its id still tells what it queued together.
+    Where the call is not in the file, its id still shows what it queued together.
     """
     by_call = pl.col("is_graph")
     if work["is_graph"].null_count():

@@ -19,7 +19,7 @@ NONE = -1
 OWNER = ("op_source", "op_call")
 """Columns of launches: the number of the trace (0: their own, then captures), and the call in its `ops`."""
 LAUNCH_SHAPE = ("registers", "shared_bytes")
-"""Columns of launches that, with name, grid and block, tell whether two launches are alike."""
+"""Columns of launches that, with name, grid and block, show whether two launches are alike."""
 _ID = ["rank", "process", "external_id"]
 _STEP = re.compile(r"^(?:torch::)?autograd::|Backward")  # autograd's own: their numbers are those of forward ops
 NEEDED = {

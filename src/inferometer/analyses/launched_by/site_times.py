@@ -127,7 +127,7 @@ def _pooled(by: By, layers: Layers) -> pl.Expr:
 
 
 def default_by(found: Attribution) -> By:
-    """What to show where nobody says: ops, or ranges where there are ranges and no ops."""
+    """What to show where that is unknown: ops, or ranges where there are ranges and no ops."""
     return "span" if has_any(found, "span") and not has_any(found, "op") else "op"
 
 

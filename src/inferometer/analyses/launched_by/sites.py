@@ -1,4 +1,4 @@
-"""What each node of the tree tells: its chain of ops, its module, its frames, the user's own frame, its named range.
+"""What each node of the tree says: its chain of ops, its module, its frames, the user's own frame, its named range.
 
 A node knows what its callers know, so one pass from callers to callees fills everything.
 """
@@ -33,7 +33,7 @@ _LAYER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 class _Columns(dict[str, list[str | None]]):
-    """A list a column; the place -1, the root's, is the last and stays empty."""
+    """One list per column; the place -1, the root's, is the last and stays empty."""
 
     def __init__(self, nodes: int) -> None:
         super().__init__({name: [None] * (nodes + 1) for name in COLUMNS})
@@ -52,7 +52,7 @@ def find_sites(tree: CallTree, code: UserCode) -> pl.DataFrame:
     """One row per node, in their order: `node` and `COLUMNS`, text.
 
     `op_chain` has the ops, outermost first; `op` is the innermost. `module` is the path of attributes as far as
-    conventions tell it (see `names.module_paths`), `module_pooled` the same for all layers, `module_recorded` the chain
+    conventions show it (see `names.module_paths`), `module_pooled` the same for all layers, `module_recorded` the chain
     of names as the profiler wrote them. `frame` is the innermost Python or native frame, `user_frame` the innermost of
     the user's; `span` the innermost named range. `region`, `kernel_file` and `kernel_hash` are of compiled code.
     """

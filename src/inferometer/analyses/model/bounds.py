@@ -4,7 +4,7 @@ The operator calls of the model's step (`architectures`) are joined with the cla
 step by step. Measured: time. Modelled: bytes and FLOPs, and the bounds that follow from them; the two never share a
 column. A bound is the larger of a memory bound (bytes over bandwidth) and a compute bound (FLOPs over the peak, where
 the device is known), and S is that bound over the measured time: above 1, sizes, dtype or device aren't as assumed.
-`roles` tells what each class does, `pass_work` what that takes, `measured_rows` sets time and work side by side.
+`roles` finds what each class does, `pass_work` what that takes, `measured_rows` sets time and work side by side.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

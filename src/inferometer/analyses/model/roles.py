@@ -1,7 +1,7 @@
 """Which operator calls of a model a printed kernel stands for, recognised from its label.
 
 A label names its role in the engine's own words (`ffn_down`, `mlp.down`, `w2`), or only its operator (`attention`,
-`rmsnorm`). Roles come first; then each operator that names no role takes the calls of its kind that nobody claimed.
+`rmsnorm`). Roles come first; then each operator that names no role takes the calls of its kind that no role claimed.
 Every call belongs to one class at most. What no class claims may be fused into another, or not be done at all: it is
 kept apart, never added to a neighbour.
 """
@@ -70,7 +70,7 @@ _HEAD_NORMS = ("q_norm", "k_norm")
 
 
 def is_attention(label: str) -> bool:
-    """Whether the operator that a label names is attention itself, by what names tell or by its own words."""
+    """Whether the operator that a label names is attention itself, by what names show or by its own words."""
     op = label if "::" in label else label.partition(":")[0]
     words = {word.lower() for word in _WORD.findall(op.replace("_", " "))}
     return decode(label).family.startswith("attention") or bool(words & _ATTENTION)

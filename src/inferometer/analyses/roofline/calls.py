@@ -19,7 +19,7 @@ from inferometer.operators.framework.family import model_of
 ARGUMENTS = ("input_dims", "input_dtypes", "input_strides", "scalars")
 SIGNATURE = ("op", *ARGUMENTS, "kernel_file")
 LAUNCH = ("kernel", "grid", "block", *LAUNCH_SHAPE)
-"""What tells whether two launches are alike."""
+"""What shows whether two launches are alike."""
 _INSIDE = "inside"
 _REPLAY = ("rank", "process", "correlation_id")
 _REPLAYED = ("graph_alignment", "graph_node")
@@ -97,8 +97,8 @@ def _insides(calls: OpCalls, owners: Sequence[int], ops: pl.Series) -> list[str 
         pl.concat_str("op", "input_dims", "input_dtypes", separator=" ", ignore_nulls=True)
     )
     texts = iter(made.to_series().to_list())
-    said = {call: "\n".join(islice(texts, len(within))) for call, within in places.items()}
-    return [said.get(call) for call in owners]
+    joined = {call: "\n".join(islice(texts, len(within))) for call, within in places.items()}
+    return [joined.get(call) for call in owners]
 
 
 def _look_through(calls: OpCalls, own: Sequence[int]) -> list[int]:

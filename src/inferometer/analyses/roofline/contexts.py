@@ -22,7 +22,7 @@ _NAMES = ("sq", "sk", "sqsq", "sqsk")
 
 
 def read_context(name: str) -> Context | None:
-    """The lengths that a step's name tells; None where it tells none, or such as can't be."""
+    """The lengths that a step's name says; None where it shows none, or such as can't be."""
     if match := _VLLM.fullmatch(name):
         values = [int(text) for text in match.groups()]
         return _joined([values[:4], values[4:]])
@@ -54,8 +54,8 @@ def _joined(groups: Sequence[Sequence[int]]) -> Context | None:
 
 
 def contexts_of(tree: CallTree, nodes: Iterable[int]) -> dict[int, Context]:
-    """Of each node whose chain has a range that tells lengths: those of the innermost such range."""
-    told: dict[str, Context | None] = {}
+    """Of each node whose chain has a range that shows lengths: those of the innermost such range."""
+    by_name: dict[str, Context | None] = {}
     found: dict[int, Context | None] = {ROOT: None}
     for node in nodes:
         missing = []
@@ -65,6 +65,6 @@ def contexts_of(tree: CallTree, nodes: Iterable[int]) -> dict[int, Context]:
             at = tree.parent[at]
         for each in reversed(missing):
             label = tree.label_of(each)
-            own = told.setdefault(label.name, read_context(label.name)) if label.kind == "span" else None
+            own = by_name.setdefault(label.name, read_context(label.name)) if label.kind == "span" else None
             found[each] = own or found[tree.parent[each]]
     return {node: context for node, context in found.items() if context is not None}

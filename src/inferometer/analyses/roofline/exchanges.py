@@ -24,7 +24,7 @@ from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import model_of
 from inferometer.trace.trace import Trace
 
-_ROOTED: Final = ("gather", "scatter")  # which names of kernels don't tell from other sends
+_ROOTED: Final = ("gather", "scatter")  # which names of kernels don't distinguish from other sends
 _RECORD: Final = ("recorded_as", "collective", "in_bytes", "out_bytes", "group_size", "splits_in", "splits_out")
 
 
@@ -54,13 +54,13 @@ def find_exchanges(
     kernels = launches.filter(pl.col("kind") == "kernel")["kernel"].cast(pl.String).unique()
     names = {kernel: kind for kernel in kernels if (kind := find_collective(kernel)) is not None}
     kernel = pl.col("kernel").cast(pl.String)
-    told = (
+    collectives = (
         launches.with_row_index("at")
         .filter(pl.col("kind") == "kernel", kernel.is_in(list(names)))
         .with_columns(kernel.replace_strict(names, default=None, return_dtype=pl.String).alias("collective"))
     )
-    described = describe_collectives(told, recorded_collectives(trace))
-    by_op, by_range = _by_op(told, signatures, op_calls), named_exchanges(trace, told)
+    described = describe_collectives(collectives, recorded_collectives(trace))
+    by_op, by_range = _by_op(collectives, signatures, op_calls), named_exchanges(trace, collectives)
     rows = []
     for row in described.select("at", "signature", *_RECORD).iter_rows(named=True):
         of_call = _by_call(by_op.get(row["signature"]), by_range.get(row["at"]))
@@ -83,10 +83,12 @@ def with_exchange(launches: pl.DataFrame, found: Exchanges) -> pl.DataFrame:
     return launches.with_row_index("at").join(numbers, on="at", how="left", maintain_order="left").drop("at")
 
 
-def _by_op(told: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls]) -> dict[int, Exchange]:
-    """What calls of these signatures exchange, as far as their arguments say."""
+def _by_op(collectives: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls]) -> dict[int, Exchange]:
+    """What calls of these signatures exchange, as far as their arguments show."""
     found = {}
-    for row in signatures.filter(pl.col("signature").is_in(told["signature"].unique().to_list())).iter_rows(named=True):
+    for row in signatures.filter(pl.col("signature").is_in(collectives["signature"].unique().to_list())).iter_rows(
+        named=True
+    ):
         model = model_of(row["op"] or "")
         if model is None or model.family != NAME:
             continue

@@ -2,7 +2,7 @@
 
 Two launches are alike that have one name, grid, block, registers and shared memory (as far as the unknown ones have
 them recorded), and, where known ones of that kind differ in their arguments, the same neighbours in their stream: one
-on either side, then two, and so on until all known ones agree. Where kinds don't tell, as of collectives, which may all
+on either side, then two, and so on until all known ones agree. Where kinds don't say, as of collectives, which may all
 be one kernel, the signatures of the launches that follow do. At least two known launches must agree: what ran once
 needn't have run before. What fewer are like stays unknown.
 """
@@ -88,16 +88,16 @@ def _agreed(kinds: Numbers, lanes: Numbers, known: Numbers, unknown: np.ndarray)
 
 
 def _continue(kinds: Numbers, lanes: Numbers, known: Numbers, found: Numbers, unknown: np.ndarray) -> None:
-    """Fill in what is still open by what follows it, the last first: what is found then tells what was before it."""
-    told = np.where(found != NONE, found, known)
-    open_rows = np.flatnonzero(unknown & (told == NONE))
+    """Fill in what is still open by what follows it, the last first: what is found then shows what was before it."""
+    settled = np.where(found != NONE, found, known)
+    open_rows = np.flatnonzero(unknown & (settled == NONE))
 
     def following(at: int) -> tuple[int, ...] | None:
         """The kind of a launch and the signatures of the next ones, None where not all are known."""
         end = at + _FOLLOWING
-        if end >= len(kinds) or lanes[end] != lanes[at] or (told[at + 1 : end + 1] == NONE).any():
+        if end >= len(kinds) or lanes[end] != lanes[at] or (settled[at + 1 : end + 1] == NONE).any():
             return None
-        return int(kinds[at]), *told[at + 1 : end + 1].tolist()
+        return int(kinds[at]), *settled[at + 1 : end + 1].tolist()
 
     if not any(following(at) for at in open_rows.tolist()):
         return
@@ -109,7 +109,7 @@ def _continue(kinds: Numbers, lanes: Numbers, known: Numbers, found: Numbers, un
         context = following(at)
         agreeing = before.get(context, []) if context else []
         if len(agreeing) >= _LEAST and len(set(agreeing)) == 1:
-            told[at] = found[at] = agreeing[0]
+            settled[at] = found[at] = agreeing[0]
 
 
 def _extremes(ids: Numbers, known: Numbers) -> tuple[Numbers, Numbers]:

@@ -35,9 +35,9 @@ def named_exchanges(trace: Trace, launches: pl.DataFrame) -> dict[int, Exchange]
     start, dur = ranges["start_ns"].to_numpy(), ranges["dur_ns"].to_numpy()
     times = called["called_ns"].to_numpy()
     around = find_innermost(lanes_of(ranges, threads), start, start + dur, lanes_of(called, threads), times)
-    said = [_exchange(*row) for row in ranges.select("span", "input_dims", "input_dtypes").iter_rows()]
+    exchanges = [_exchange(*row) for row in ranges.select("span", "input_dims", "input_dtypes").iter_rows()]
     found = zip(called["at"].to_list(), around.tolist(), strict=True)
-    return {at: exchange for at, place in found if place >= 0 and (exchange := said[place]) is not None}
+    return {at: exchange for at, place in found if place >= 0 and (exchange := exchanges[place]) is not None}
 
 
 def _exchange(name: str, dims: str, dtypes: str | None) -> Exchange | None:

@@ -2,7 +2,7 @@
 
 Peaks are given for a clock that a device under load doesn't always hold. Matrix units scale with the multiprocessors'
 clock, from the one at which their peak holds; vector units and special functions from the highest; memory with its own
-clock, from the highest that the recording has, since device data don't tell the nominal one. A sample is of a moment,
+clock, from the highest that the recording has, since device data don't show the nominal one. A sample is of a moment,
 some launches away: bounds at sampled clocks stand next to those at the nominal ones and replace none.
 """
 

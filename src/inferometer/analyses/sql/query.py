@@ -136,5 +136,5 @@ def _explained(error: BaseException, frames: Mapping[str, pl.LazyFrame]) -> Inpu
         return UnknownName("column", found[1], re.findall(r'"(.*?)"', found[2]))
     if (found := _NO_COLUMN_OF.search(text)) and found[2] in frames:
         return UnknownName(f"column of {found[2]}", found[1], frames[found[2]].collect_schema().names())
-    said = text.partition("\n")[0].removeprefix("sql parser error: ")
-    return InputError(f"the question can't be answered: {said}", hint="docs/reference/tables.md has all columns.")
+    message = text.partition("\n")[0].removeprefix("sql parser error: ")
+    return InputError(f"the question can't be answered: {message}", hint="docs/reference/tables.md has all columns.")

@@ -46,7 +46,7 @@ def _no_busy() -> pl.DataFrame:
 class ClassTimes:
     """`classes`: columns of `CLASS_STEPS` but `phase`. `notes`: what to know of both.
 
-    `busy`: where launches tell them, of each `step` how long its own launches ran (`busy_ns`, null where no launch can
+    `busy`: where launches show them, of each `step` how long its own launches ran (`busy_ns`, null where no launch can
     be assigned to a step), where its window begins and how long it lasts (`from_ns`, `lasting_ns`; see
     `sources.RunSteps`), and in how much of that no launch of the run was running (`idle_ns`).
     """
@@ -62,7 +62,7 @@ def find_class_times(trace: Trace, steps: pl.DataFrame, *, on_device: bool = Fal
     Args:
         trace: Any of `totals`, `function_times`, and `launches` with `calls`, may have been read.
         steps: Of one rank and process: `rank`, `process`, `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`. Not empty.
-        on_device: The steps' times are those of the one `device` that they name, and only its launches tell classes.
+        on_device: The steps' times are those of the one `device` that they name, and only its launches show classes.
     """
     if on_device:
         return _from_launches(trace, steps, on_device=True) or ClassTimes()
@@ -235,7 +235,7 @@ def _of_device(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame:
-    """The launches of a run with `asked_ns`; those of an unknown process count where only its rank tells."""
+    """The launches of a run with `asked_ns`; those of an unknown process count where only its rank says."""
     launches = trace.compact("launches").filter(pl.col("rank").eq_missing(rank))
     if process is not None:
         launches = launches.filter(pl.col("process").is_null() | (pl.col("process") == process))
@@ -245,7 +245,7 @@ def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame
 
 
 def _about_launches(launches: int, known: int, placed: int) -> list[str]:
-    """What is in no step, and why; `known` is how many launches have a time that could tell their step."""
+    """What is in no step, and why; `known` is how many launches have a time that could show their step."""
     if not known:
         return [f"No host call of the {launches:,} launches is in the file: which step they are of can't be known."]
     outside, uncalled = launches - placed, launches - known

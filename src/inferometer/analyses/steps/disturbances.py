@@ -1,14 +1,14 @@
 """Which steps something from outside disturbed: robustly, since the usual must not be learned from the unusual.
 
 Every phase is judged by itself, and so is every number of tokens that many of its steps have. Each class of kernels and
-the whole step is held against what is usual at its context: a robust line (Theil-Sen) of the time per token over
+the whole step is compared with what is usual at its context: a robust line (Theil-Sen) of the time per token over
 context, or the median where a class doesn't grow. A step is disturbed when its time, or the host's gap, is out of line
 by far and by much; or when many classes at once are, as when another process uses the device: one slow class is that
 class's own matter. A disturbance lasts until a step is as usual again.
 
 Where contexts aren't known, the tokens before a step stand in for them: that is the same line where one sequence is
 decoded, and a flat one where steps don't drift. Steps with another number of tokens than usual, such as a tail, are out
-of line only where they are both per step and per token, since nobody says which of the two their cost follows. Steps
+of line only where they are both per step and per token, since it isn't known which of the two their cost follows. Steps
 that did other work (other numbers of launches), that the recording cut, or that warm up are not judged, nor phases with
 too few steps.
 """
@@ -55,7 +55,7 @@ GROWS = 0.1
 """A class grows with context where its line changes by more than this part of its median over the contexts seen."""
 
 FEWEST = 8
-"""Steps of a phase with the usual number of tokens, below which nobody can say what is usual."""
+"""Steps of a phase with the usual number of tokens, below which it isn't known what is usual."""
 
 CONTEXTS = 3
 """Different contexts from which on a line is drawn."""
@@ -246,7 +246,7 @@ def _judge(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _same_work(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Flags:
-    """Which steps have about as many calls as most; all where nobody counted."""
+    """Which steps have about as many calls as most; all where calls weren't counted."""
     counted = class_steps.filter(pl.col("calls").is_not_null()).group_by("step").agg(pl.col("calls").sum())
     calls = numbers(steps.join(counted, on="step", how="left", maintain_order="left")["calls"])
     if np.isnan(calls).all():

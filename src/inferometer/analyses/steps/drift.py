@@ -4,7 +4,7 @@ Like steps have one phase and one number of tokens; disturbed steps, and those o
 may move their times: the run goes on (clocks, heat, fragmentation, other load), which is drift, and a request's context
 grows. Where the context is recorded it stands for itself; elsewhere the position does: the number of decode steps since
 a step of another phase. Each slope is of what a straight line over the other leaves (Frisch, Waugh, Lovell). Where the
-two go together, as in a single decode run, nobody can part them: then one slope is given.
+two go together, as in a single decode run, they can't be separated: then one slope is given.
 
 A slope is the median of the slopes of all pairs, its 99 % interval that of Kendall's rank test (Theil; P. K. Sen, J.
 Am. Stat. Assoc. 63, 1968). Longer series are medians of stretches first, so that neighbours that resemble each other

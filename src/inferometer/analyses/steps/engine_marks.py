@@ -1,6 +1,6 @@
-"""What engines call the ranges that mark their steps, and what such a name tells.
+"""What engines call the ranges that mark their steps, and what such a name says.
 
-A name tells the requests of a step, its new tokens (`sq`: the sum of the queries' lengths) and the lengths of its
+A name shows the requests of a step, its new tokens (`sq`: the sum of the queries' lengths) and the lengths of its
 sequences with them (`sk`, which stands for keys); sums of products of both (`sqsq`, `sqsk`) are passed over. So the
 context, what was in the KV cache before, is `sk` less `sq`. A name that is not exactly of a form is no mark. Text
 Generation Inference names no steps in a profile, and TensorRT-LLM's C++ runtime and vLLM's `gpu_model_runner: forward`
@@ -20,7 +20,7 @@ _MODES = {"DECODE": "decode", "EXTEND": "prefill", "PREFILL": "prefill", "MIXED"
 
 @dataclass(frozen=True)
 class MarkedStep:
-    """A step as its mark's name tells it; what it doesn't is None. `step` is the engine's own number.
+    """A step as its mark's name shows it; what it doesn't is None. `step` is the engine's own number.
 
     `context_len` is of all sequences together, without the step's own tokens.
     """
@@ -44,7 +44,7 @@ class MarkForm:
 
 
 def read_mark(name: str) -> tuple[int, MarkedStep] | None:
-    """The place in `FORMS` of the form of this name, and what the name tells; None where it is no mark."""
+    """The place in `FORMS` of the form of this name, and what the name says; None where it is no mark."""
     for place, form in enumerate(FORMS):
         if match := form.pattern.fullmatch(name):
             return place, form.read(match.groupdict())
@@ -90,7 +90,7 @@ def _sglang(found: Groups) -> MarkedStep:
 
 
 def _atom(found: Groups) -> MarkedStep:
-    """`tok` are all tokens; a decode with prefills among it (`p`) doesn't tell whose they are."""
+    """`tok` are all tokens; a decode with prefills among it (`p`) doesn't say whose they are."""
     fields, batch = _fields(found), int(found["batch"] or 0)
     tokens = fields.get("tok")
     context_len = _context(fields.get("sk"), tokens)
@@ -129,7 +129,7 @@ def _context(lengths: int | None, tokens: int | None) -> int | None:
     return None if lengths is None or tokens is None or lengths < tokens else lengths - tokens
 
 
-FORMS: tuple[MarkForm, ...] = (  # of several in one process, the first counts: the earlier ones tell more
+FORMS: tuple[MarkForm, ...] = (  # of several in one process, the first counts: the earlier ones show more
     MarkForm(
         "vLLM",
         "vllm/v1/worker/gpu_worker.py, annotate_profile with detailed_trace_annotation, since pull request 37524",

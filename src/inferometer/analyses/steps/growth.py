@@ -39,7 +39,7 @@ def find_growth(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Columns `GROWTH`; `intercept_ns` and `slope_ns` are of one token, the slope for one KV position more. What
-        fewer than three contexts don't tell is null; without any context there are no rows. `first_share` and
+        fewer than three contexts don't show is null; without any context there are no rows. `first_share` and
         `last_share` are of the GPU's busy time in the first and the last step.
     """
     known = steps.filter(pl.col("mean_kv").is_not_null(), pl.col("tokens") > 0)

@@ -59,7 +59,7 @@ def with_launches(
         trace: May have `launches` and `calls`.
         steps: Of one run: `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`, `window_start_ns`, `window_ns`.
         class_steps: `step` and `calls`, as `class_times` has it.
-        rank: Whose launches, as is `process`; those of an unknown process count where only its rank tells.
+        rank: Whose launches, as is `process`; those of an unknown process count where only its rank says.
         process: The same.
     """
     if "launches" not in trace.scope or trace.launches.head(1).collect().is_empty():

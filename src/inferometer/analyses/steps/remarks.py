@@ -1,4 +1,4 @@
-"""The steps in words: what grows, what was disturbed and how, what is outside the GPU, and what can't be known."""
+"""The steps as sentences: what grows, what was disturbed and how, what is outside the GPU, and what can't be known."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """The steps of one run as its source recorded them.
 
 Steps are the table `steps` where it has rows (an engine's log, cycles), else marks among the host's spans: those of
-engines (`engine_marks.py`), which tell the phase and the tokens, else `ProfilerStep#N`, else ranges that a user named
+engines (`engine_marks.py`), which show the phase and the tokens, else `ProfilerStep#N`, else ranges that a user named
 (`found/ranges.py`). Without any, they are found in the order of kernels (`found/finding.py`).
 `class_times` says what classes of kernels took in each, and how long the device worked and idled.
 """
@@ -71,7 +71,7 @@ class RunSteps:
     the work before it has ended, and lasts until the mark and all work that was queued in it have ended: so it holds
     what the host queued ahead, and windows don't overlap. The first doesn't begin before the first launch where that
     waited for something that is not in the file. `gap_ns` is the time of the window in which the device ran nothing.
-    Where the source tells how long the GPU was busy, and not when, the window is the wall time and the gap the rest of
+    Where the source shows how long the GPU was busy, and not when, the window is the wall time and the gap the rest of
     it, null where the busy time is the longer one. `is_partial`, `is_warm_up`, `confidence` and `layers` are null
     unless steps were found in the order of kernels, or the recording left steps out, which are partial then, and have
     neither gap nor busy time; `start_ns` and `wall_ns` are then the device's, from the first
@@ -132,7 +132,7 @@ def every_step(trace: Trace) -> tuple[pl.DataFrame, FoundSteps | None]:
     """The steps of all runs, of the first source that has any; and what was found, where nothing marks them.
 
     The frame has `rank`, `process`, `step` (null or repeated where marks have no numbers of their own), `phase`,
-    `start_ns`, `wall_ns`, `anchor`, and tokens where the source tells them; it is empty where there are no steps.
+    `start_ns`, `wall_ns`, `anchor`, and tokens where the source shows them; it is empty where there are no steps.
     """
     every = recorded_steps(trace)
     if not every.is_empty():
@@ -189,7 +189,7 @@ def _rows_of(found: FoundSteps) -> pl.DataFrame:
 
 
 def _untold(steps: pl.DataFrame) -> pl.DataFrame:
-    """With the columns of what neither names of ranges nor kernels tell."""
+    """With the columns of what neither names of ranges nor kernels say."""
     return steps.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in _UNTOLD)
 
 
@@ -222,7 +222,7 @@ def _in_order(steps: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _with_gaps(steps: pl.DataFrame) -> pl.DataFrame:
-    """With windows and gaps: of launches where these tell how long the device was busy, else of the wall time."""
+    """With windows and gaps: of launches where these show how long the device was busy, else of the wall time."""
     wall, recorded = pl.col("wall_ns"), pl.col("gpu_busy_ns")
     is_of_launches = recorded.is_null() & pl.col("from_ns").is_not_null()
     return steps.with_columns(
@@ -245,7 +245,7 @@ def _without_unobserved(steps: pl.DataFrame) -> pl.DataFrame:
 def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:
     """With the tokens of both phases, and the mean number of KV positions that a token of a decode step attends to.
 
-    Of N tokens in a row behind a context of C the k-th attends to C + k positions, itself among them. A step whose
+    Of N tokens in a row after a context of C the k-th attends to C + k positions, itself among them. A step whose
     phase is known has no tokens of the other one where nothing is reported of them.
     """
     prefill, decode, phase = pl.col("prefill_tokens"), pl.col("decode_tokens"), pl.col("phase")

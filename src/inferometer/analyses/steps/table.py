@@ -3,7 +3,7 @@
 Medians, the 95th percentile and the deviation (the median absolute one, not scaled) are of undisturbed steps, so that
 an episode of other load doesn't blur them; marks without any launch, among steps that have some, are left out, too.
 `sources` says what a step is, `class_times` what classes of kernels took in it, `disturbances` which are
-disturbed, `growth` how classes grow, `remarks` puts it in words. Of traces with launches, `launch_bound`
+disturbed, `growth` how classes grow, `remarks` says it in sentences. Of traces with launches, `launch_bound`
 says how much of a step waited for them. `outliers` says what was different in the disturbed steps, `drift`
 whether like steps get slower over the run.
 """
@@ -50,7 +50,7 @@ class StepTable(Result):
     What a row is, of `steps`: a step. `mean_kv` is the mean number of KV positions that a token of it attends to.
     `wall_ns` is the mark's, on the host; `gap_ns` is the time within `window_ns`, until its work has ended, in which
     the device ran nothing (`sources.RunSteps`). `excess_ns` is what the busy time has beyond the usual at this
-    context (of a source that tells no busy time, the wall time), null where nobody can say what is usual; `why` says
+    context (of a source that shows no busy time, the wall time), null where it isn't known what is usual; `why` says
     what was slow.
     `launches`, `captures` and `launch_bound_ns`, with its share of the window, are of `launch_bound`, null where no
     launches or calls were recorded. `is_partial`, `is_warm_up`, `confidence` and `layers` are of steps found in the
@@ -129,7 +129,7 @@ def step_table(
     """The steps of a run.
 
     Args:
-        trace: Needs `steps`, or `spans` that mark them; `totals`, `function_times`, or `launches` and `calls`, tell
+        trace: Needs `steps`, or `spans` that mark them; `totals`, `function_times`, or `launches` and `calls`, for
             the times of classes.
         run: Of a trace with several; the first by default.
         phase: Only this one: `prefill`, `decode`, `mixed` or `unknown`.

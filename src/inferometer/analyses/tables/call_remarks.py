@@ -1,4 +1,4 @@
-"""What stands out in host calls, in words: waits and starved devices first, they cost the most.
+"""What stands out in host calls: waits and starved devices first, they cost the most.
 
 Each rule says nothing below its threshold.
 """

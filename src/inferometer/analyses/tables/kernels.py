@@ -150,8 +150,8 @@ def kernel_table(
         raw: Names as in the file; otherwise C++ names are demangled, which may join rows of launches.
         copies: Memory copies and sets as rows of their own.
         section: Show this section of `totals` alone.
-        by: What makes a row: the name, or what it tells. `match` then searches the labels. Of joined sums, the median
-            and the deviation are null, since sums don't tell them.
+        by: What makes a row: the name, or what it says. `match` then searches the labels. Of joined sums, the median
+            and the deviation are null, since sums don't show them.
         counters: What was counted of the same kernels, with `counters.join.NEEDED`: by name, of launches only.
 
     Raises:
@@ -172,7 +172,7 @@ def kernel_table(
 
 
 def basis_of(trace: Trace) -> Basis:
-    """What tells the kernel time: launches where there are any, else totals where there are any."""
+    """What shows the kernel time: launches where there are any, else totals where there are any."""
     read = [table for table in ("launches", "totals") if table in trace.scope]
     for table in read:
         if trace.tables[table].select(pl.len()).collect().item():
@@ -302,7 +302,7 @@ def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool, count
 
 
 def _labelled_totals(totals: pl.LazyFrame, show: _Show) -> pl.DataFrame:
-    """Rows as printed under their names, or joined within their sections: over steps, and by what their names tell."""
+    """Rows as printed under their names, or joined within their sections: over steps, and by what their names say."""
     rows = totals.collect()
     label = pl.col("kernel").replace(label_names(rows["kernel"].unique(), show.by, raw=show.raw))
     if show.by in ("layer", "role"):  # some sources say these next to the name

@@ -1,4 +1,4 @@
-"""What the names of kernels tell, one row per name."""
+"""What the names of kernels say, one row per name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _SCHEMA = {
 
 @dataclass(frozen=True)
 class NameTable(Result):
-    """Names in the order given, each with what it tells."""
+    """Names in the order given, each with what it says."""
 
     view: ClassVar[str] = "names"
     names: tuple[str, ...]
@@ -36,14 +36,14 @@ class NameTable(Result):
         return pl.DataFrame([*map(_row, self.names, self.decoded)], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
-        """All that each name tells."""
+        """All that each name says."""
         return {
             "names": [{"name": name, **known.as_json()} for name, known in zip(self.names, self.decoded, strict=True)]
         }
 
 
 def decode_names(names: Sequence[str]) -> NameTable:
-    """What each of the names tells."""
+    """What each of the names says."""
     return NameTable(tuple(names), tuple(decode(name) for name in names), Losses(ALL_TABLES))
 
 

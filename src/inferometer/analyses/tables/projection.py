@@ -68,7 +68,7 @@ def _inclusive(name: Numbers, first: Numbers, last: Numbers, work: _Work) -> pl.
     begin = extremes_within(work.start_ns, first, last, largest=False)
     end = extremes_within(work.end_ns, first, last, largest=True)
     projected = pl.DataFrame({"name": name, "projected_ns": end - begin}).group_by("name").agg(pl.all().sum())
-    # Ranges of one name may share launches. Names stand one behind the other on one axis, so that one union joins them.
+    # Ranges of one name may share launches. Names stand one after the other on one axis, so that one union joins them.
     axis = len(work.place) + 1
     joined = Cover.of(name * axis + first, name * axis + last)
     name, first, last = joined.start_ns // axis, joined.start_ns % axis, joined.end_ns % axis

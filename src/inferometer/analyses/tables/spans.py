@@ -67,7 +67,7 @@ class SpanTable(Result):
         return pl.concat([self.frame, rest], how="diagonal").select(_COLUMNS)
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a range; launches in none behind them."""
+        """One row per range; launches in none come last."""
         return self.with_rest()
 
     def as_json(self) -> dict[str, Any]:

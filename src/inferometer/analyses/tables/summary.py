@@ -112,7 +112,7 @@ def _log(trace: Trace) -> pl.DataFrame:
 
 
 def device_times(trace: Trace) -> pl.DataFrame:
-    """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file tells it.
+    """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file shows it.
 
     One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
     `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.

@@ -1,4 +1,4 @@
-"""First remarks in words: what stands out in a trace, with its size; idle devices first, they cost the most.
+"""First remarks as sentences: what stands out in a trace, with its size; idle devices first, they cost the most.
 
 Each rule says nothing below its threshold. They point at what to look into; `findings` go further.
 """
@@ -187,7 +187,7 @@ def _suspect_times(trace: Trace) -> Iterator[str]:
 
 
 def _short(name: str, length: int = 60) -> str:
-    """What the name tells; of one that tells nothing its beginning."""
+    """What the name says; of one that shows nothing its beginning."""
     known = decode(name)
     if known.is_known:
         return known.short_name

@@ -100,7 +100,7 @@ def bytes_per_s() -> pl.Expr:
 
 
 def sum_messages(work: Work, recorded: pl.DataFrame) -> pl.DataFrame:
-    """One row a place, collective, message and kernel, the most time first; none where no message is recorded.
+    """One row per place, collective, message and kernel, the most time first; none where no message is recorded.
 
     Args:
         work: The launches; in a window, those count that run in it whole.

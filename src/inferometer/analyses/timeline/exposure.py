@@ -17,7 +17,7 @@ from inferometer.analyses.timeline.work import PLACE, SORTS, Work
 
 
 def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
-    """One row a place, in their order; `cut` are its launches cut to the window, `Work.cut`.
+    """One row per place, in their order; `cut` are its launches cut to the window, `Work.cut`.
 
     `concurrent_ns`: at least two launches were open. A share is null where what it is of has no length.
     """

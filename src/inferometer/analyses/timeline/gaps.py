@@ -9,7 +9,7 @@ from the host call that queued the next work, never guessed:
   call, or a copy that blocks) and queued on only then.
 - `graph`: one call queued this work and work that ran before the gap: a graph replay between its nodes.
 - `launch_gap`: the work was queued in time and began within `LAUNCH_GAP_NS`: what a device takes between kernels.
-- `dependency`: it was queued and began later than that. What it waited for, a trace doesn't tell: an event of another
+- `dependency`: it was queued and began later than that. What it waited for, a trace doesn't say: an event of another
   stream, another rank, the device's own front end, or work that the file doesn't hold.
 - `unknown`: no call is recorded for it, or a window begins before the first or ends after the last work.
 - `recorder`: the recording itself was cut there (`recorder_pauses`), whatever else was going on.

@@ -26,13 +26,13 @@ _TOGETHER_SHARE = 0.1  # or, where data flows round a ring for long, within a te
 _ENOUGH = 3  # fewer can't show that ranks leave in step
 _ONE_SIDED = ("send_recv", "broadcast", "reduce")  # a rank may leave before the others arrive
 KIND = ["kernel", "collective", "group"]
-"""What tells whether launches of several ranks may be of one collective."""
+"""What shows whether launches of several ranks may be of one collective."""
 _OF = [*KIND, "k"]
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """`frame`: one row a place; `collectives`: one row per kernel that communicates, collective and process group.
+    """`frame`: one row per place; `collectives`: one row per kernel that communicates, collective and process group.
 
     Both are empty where there is one place only.
     `imbalance` is the largest compute time over the mean, minus 1; None without compute.
@@ -48,7 +48,7 @@ def compare_ranks(work: Work, devices: pl.DataFrame, recorded: pl.DataFrame | No
 
     Args:
         work: The launches. In a window, collectives count that every rank has in it, whole.
-        devices: One row a place in the order of `work.places`, with `compute_busy_ns`.
+        devices: One row per place in the order of `work.places`, with `compute_busy_ns`.
         recorded: What the source records of collectives, as `recorded_collectives` gives it.
     """
     known = COLLECTIVES.empty.collect() if recorded is None else recorded

@@ -1,4 +1,4 @@
-"""The time line in words: idle time and its cause first, then what is exposed, then who keeps the others waiting."""
+"""The time line as sentences: idle time and its cause first, then exposed work, then who keeps the others waiting."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -138,7 +138,7 @@ def _longest(gaps: pl.DataFrame, origin_ns: int, top: int) -> pl.DataFrame:
 
 
 def _limits(selection: Selection | None, work: Work, origin_ns: int) -> str:
-    """What was selected, in words."""
+    """What was selected."""
     if selection is None:
         return ""
     named = {"device": selection.device, "stream": selection.stream, "rank": selection.rank}

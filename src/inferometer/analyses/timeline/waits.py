@@ -90,7 +90,7 @@ def keep_waiting(calls: pl.DataFrame) -> pl.DataFrame:
 def _with_idle(waits: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     """`waits` with `idle_ns`: how long no device of the same process worked meanwhile.
 
-    Where launches don't tell their process, it is the rank's devices.
+    Where launches don't show their process, it is the rank's devices.
     """
     unknown = waits.with_columns(pl.lit(None, dtype=pl.Int64).alias("idle_ns"))
     if not launches.height or not waits.height:

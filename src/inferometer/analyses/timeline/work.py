@@ -1,6 +1,6 @@
 """Device work as time lines see it: which sort of work ran where and when.
 
-Each launch is `compute`, `communication` (a kernel that its name tells, see `names.communication`) or `copy` (memory
+Each launch is `compute`, `communication` (by the kernel's name, see `names.communication`) or `copy` (memory
 copies and sets, between devices too). A place is one device of one rank. A window cuts what reaches into it.
 """
 
@@ -47,7 +47,7 @@ class Work:
 
 
 def find_work(trace: Trace, selection: Selection | None = None) -> Work:
-    """The work of a selection; launches outside its window are there too, since they tell why a device was idle.
+    """The work of a selection; launches outside its window are there too, since they show why a device was idle.
 
     Raises:
         UnknownName: The trace has no such device, stream or rank.
@@ -90,7 +90,7 @@ def _placed(launches: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sorts(launches: pl.DataFrame) -> pl.DataFrame:
-    """The sort of each name, found once a name."""
+    """The sort of each name, found once per name."""
     names = launches.select("kind", "kernel").unique()
     collectives = [find_collective(kernel) if kind == "kernel" else None for kind, kernel in names.iter_rows()]
     sorts = [

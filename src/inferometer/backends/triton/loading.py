@@ -1,7 +1,7 @@
 """Loads our own Triton kernels, of `kernels/`: compiled on a GPU, interpreted on a CPU.
 
 Triton decides which of the two as it is imported, by `TRITON_INTERPRET`. So kernels are loaded at their first call,
-which tells the device; a process in which Triton is there already, without its interpreter, can't run them on a CPU.
+which shows the device; a process in which Triton is there already, without its interpreter, can't run them on a CPU.
 Up to Triton 3.6, its interpreter can't loop to a number that a kernel is given where NumPy is 2.4 or newer.
 """
 

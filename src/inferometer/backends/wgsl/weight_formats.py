@@ -1,6 +1,6 @@
 """How a matrix of weights lies in a device's memory, as the kernels read it: float16, float32, or codes with scales.
 
-Rows lie behind each other. A row of codes has K weights in blocks of 32, in sections that are each filled up to a
+Rows lie one after the other. A row of codes has K weights in blocks of 32, in sections that are each filled up to a
 multiple of four words:
 
     low bits     of each code its lowest 4 bits, or all 8, in their order from the lowest bits of each word on

@@ -3,7 +3,7 @@
 Source: nvidia-cutlass-dsl 4.8.1, tried. It compiles for `CUTE_DSL_ARCH` and keeps the machine code of every function
 in a file; launches are in the host code that it makes, with their sizes where these are constants. Tensors are said to
 lie in a GPU's memory, since code for others differs. Left out: spills (its compiler doesn't print them; the stack is
-there), clusters, and launches whose sizes only run time tells: those have no occupancy.
+there), clusters, and launches whose sizes are known at run time only: those have no occupancy.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ from inferometer.bench.builds.record import KernelBuild
 PACKAGE = "nvidia-cutlass-dsl"
 _TOOL_SECONDS = 60
 _CUDA_DEVICE = 2  # kDLCUDA of DLPack
-_DEVICE_OFFSET = ctypes.sizeof(ctypes.c_void_p)  # in a DLTensor: behind the address
+_DEVICE_OFFSET = ctypes.sizeof(ctypes.c_void_p)  # in a DLTensor: after the address
 _RESERVED_BYTES = 1024  # of shared memory, by the system, counted by cuobjdump from sm_90 on
 
 _USED = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)")

@@ -20,7 +20,7 @@ _TOOL_SECONDS = 60  # a kernel of 10,000 instructions takes half a second
 
 
 def measured(limits: ArchitectureLimits, found: Any, log: str) -> dict[str, Any]:
-    """The fields of a `KernelBuild` that the binary tells.
+    """The fields of a `KernelBuild` that the binary gives.
 
     Args:
         limits: Of the architecture.

@@ -1,6 +1,6 @@
 """What the process that compiles is given, and what it says, line by line: so that all until a time limit is kept.
 
-The candidate's code runs in that process. It could write such lines itself: this tells what honest candidates compile
+The candidate's code runs in that process. It could write such lines itself: this shows what honest candidates compile
 to, and is no defence against others.
 """
 

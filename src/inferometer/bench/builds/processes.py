@@ -72,7 +72,7 @@ def build_on(
 
 
 def _run(job: Job, folder: Path, messages: Path, time_limit_s: float) -> str | None:
-    """Why it didn't end by itself or well, in words; None where it did."""
+    """Why it didn't end by itself or well; None where it did."""
     file = folder / "job"
     file.write_bytes(msgspec.json.encode(job))
     (folder / "work").mkdir()

@@ -22,7 +22,7 @@ class KernelBuild:
         grid: Of its first launch; None where none was asked for (declared, or only warmed up).
         tuned: One of several configurations of an autotuner, which leaves out what doesn't fit.
         triton: Its version; of CuTe-DSL's kernels that package's, with its name.
-        num_warps: Of a block; 0 where only run time tells.
+        num_warps: Of a block; 0 where it is known at run time only.
         num_stages: What was asked for; loops may be pipelined less. 0 of CuTe-DSL's.
         num_ctas: Blocks of a cluster.
         registers: Of a lane; on AMD vector and accumulator registers together.

@@ -35,7 +35,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Bound:
-    """The axes and tensors of one call; the size of an axis is None where only values tell it."""
+    """The axes and tensors of one call; the size of an axis is None where only values show it."""
 
     sizes: dict[str, int | None]
     var: frozenset[str]

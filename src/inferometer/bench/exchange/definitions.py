@@ -1,7 +1,7 @@
 """A Definition for each operator and set of constant axes and settings; and a Solution for a candidate's file.
 
 The reference of a definition runs where inferometer is installed: it calls the operator's. Outputs that are named as an
-input, since production updates it in place, get `_out` behind their name: the format wants different names.
+input, since production updates it in place, get `_out` after their name: the format wants different names.
 """
 
 import ast
@@ -111,7 +111,7 @@ def define(operator: Operator, args: Mapping[str, Any]) -> Definition:
     )
 
 
-def solve(definition: Definition, operator: Operator, contender: str, author: str, text: str) -> Solution:
+def solve(definition: Definition, operator: Operator, candidate: str, author: str, text: str) -> Solution:
     """A candidate's file as a solution; it returns its outputs.
 
     Raises:
@@ -119,13 +119,13 @@ def solve(definition: Definition, operator: Operator, contender: str, author: st
     """
     assert definition.inferometer is not None
     constants, inputs = definition.inferometer.constants, ", ".join(definition.inputs)
-    wanted = _model_arguments(operator, contender, text)
+    wanted = _model_arguments(operator, candidate, text)
     if wanted is None:
         main = _FUNCTION.format(settings=repr(operator.settings_of(constants)), inputs=inputs, name=operator.name)
     else:
         for name in wanted - set(constants):
             if name in parameters_of(operator):
-                raise InputError(f"{contender}: its class wants {name}, which differs between workloads: no solution")
+                raise InputError(f"{candidate}: its class wants {name}, which differs between workloads: no solution")
         named = ", ".join(f"{name}={name}" for name in definition.inputs)
         main = _MODEL.format(constants=repr(constants), inputs=inputs, named=named)
     language: Literal["python", "triton"] = "triton" if _TRITON.search(text) else "python"
@@ -141,7 +141,7 @@ def solve(definition: Definition, operator: Operator, contender: str, author: st
             destination_passing_style=False,
         ),
         sources=(SolutionFile(path="main.py", content=main), SolutionFile(path="candidate.py", content=text)),
-        description=f"The file {contender}, as inferometer timed it.",
+        description=f"The file {candidate}, as inferometer timed it.",
     )
 
 
@@ -186,17 +186,17 @@ def _name(operator: Operator, bound: Bound, constants: Mapping[str, Any]) -> str
     return f"{safe[: _LONGEST - 9]}_{sha256(key).hexdigest()[:8]}"
 
 
-def _model_arguments(operator: Operator, contender: str, text: str) -> set[str] | None:
+def _model_arguments(operator: Operator, candidate: str, text: str) -> set[str] | None:
     """What the constructor of a candidate's class names; None where the candidate is a function."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise InputError(f"{contender}: its text is no Python: {error}: no solution") from error
+        raise InputError(f"{candidate}: its text is no Python: {error}: no solution") from error
     if operator.name in {name for node in body for name in _names(node)}:
         return None
     model = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
     if model is None:
-        raise InputError(f"{contender}: no function {operator.name} and no class Model stands in it: no solution")
+        raise InputError(f"{candidate}: no function {operator.name} and no class Model stands in it: no solution")
     made = next((node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
     return set() if made is None else {each.arg for each in (*made.args.args, *made.args.kwonlyargs)} - {"self"}
 

@@ -108,7 +108,7 @@ def _performance(run: Run, result: ShapeResult, timing: Timing) -> tuple[Perform
             f"reference_latency_ms: {base.base}; speedup_factor {base.low:.4g} to {base.high:.4g}, from calls in turns"
         )
         return Performance(latency_ms=own_ms, reference_latency_ms=base_ms, speedup_factor=base.speedup), notes
-    if any(result.contender == versus.base for each in _beside(run, result) for versus in each.versus):
+    if any(result.candidate == versus.base for each in _beside(run, result) for versus in each.versus):
         notes.append("reference_latency_ms: this is what the others were held against")
         return Performance(latency_ms=own_ms, reference_latency_ms=own_ms, speedup_factor=1.0), notes
     notes.append("reference_latency_ms and speedup_factor: not measured")
@@ -117,7 +117,7 @@ def _performance(run: Run, result: ShapeResult, timing: Timing) -> tuple[Perform
 
 def _base_ms(run: Run, result: ShapeResult, versus: Versus) -> float:
     """The base's own median; 0 where the run doesn't have it."""
-    times = [each.timing(versus.mode) for each in _beside(run, result) if each.contender == versus.base]
+    times = [each.timing(versus.mode) for each in _beside(run, result) if each.candidate == versus.base]
     return next((each.median_ns / _MS for each in times if each is not None), 0.0)
 
 

@@ -74,10 +74,10 @@ def _plan(run: Run, sources: Mapping[str, str]) -> _Plan:
         except InputError as error:
             plan.left_out[f"{result.operator}, {result.shape}: {error.message}"] = None
             continue
-        _add_trace(plan, run, result, definition, authors[result.contender])
-        text = sources.get(result.contender)
+        _add_trace(plan, run, result, definition, authors[result.candidate])
+        text = sources.get(result.candidate)
         if text is not None:
-            _add_solution(plan, result, definition, authors[result.contender], text)
+            _add_solution(plan, result, definition, authors[result.candidate], text)
     return plan
 
 
@@ -117,7 +117,7 @@ def uuid_of(operator: str, args: Mapping[str, object]) -> str:
 def _add_trace(plan: _Plan, run: Run, result: ShapeResult, definition: Definition, author: str) -> None:
     evaluation = evaluate_result(run, result, require_operator(result.operator), definition)
     if evaluation is None:
-        plan.left_out[f"{result.operator}, {result.shape}, {result.contender}: it is right, but wasn't timed"] = None
+        plan.left_out[f"{result.operator}, {result.shape}, {result.candidate}: it is right, but wasn't timed"] = None
         return
     workload = make_workload(result.operator, result.shape, result.args, definition)
     path = f"traces/{author}/{definition.op_type}/{definition.name}.jsonl"
@@ -129,7 +129,7 @@ def _add_trace(plan: _Plan, run: Run, result: ShapeResult, definition: Definitio
 
 def _add_solution(plan: _Plan, result: ShapeResult, definition: Definition, author: str, text: str) -> None:
     try:
-        solution = solve(definition, require_operator(result.operator), result.contender, author, text)
+        solution = solve(definition, require_operator(result.operator), result.candidate, author, text)
     except InputError as error:
         plan.left_out[error.message] = None
         return
@@ -140,7 +140,7 @@ def _add_solution(plan: _Plan, result: ShapeResult, definition: Definition, auth
 def _authors(run: Run) -> dict[str, str]:
     """A folder's name for each candidate: its own, or as much of it as is safe, with a hash where others look alike."""
     found: dict[str, str] = {}
-    for name in dict.fromkeys(result.contender for result in run.results):
+    for name in dict.fromkeys(result.candidate for result in run.results):
         safe = re.sub(r"[^A-Za-z0-9_-]+", "_", name.removesuffix(".py"))[:60].strip("_") or "contender"
         taken = {each.casefold() for each in found.values()}
         found[name] = f"{safe}_{sha256(name.encode()).hexdigest()[:8]}" if safe.casefold() in taken else safe

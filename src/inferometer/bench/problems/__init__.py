@@ -4,7 +4,7 @@ Each brings its reference, and its kernels, as code that isn't ours: both run in
 never in this one.
 
 - `suite.py` finds what a path holds; `definition_operator.py` and `kernelbench.py` make operators of it;
-- `solutions.py` and `packages.py` make candidates of kernels, with the texts of `adapters.py` behind them;
+- `solutions.py` and `packages.py` make candidates of kernels, with the texts of `adapters.py` after them;
 - `reference.py` asks a reference; `judging.py` has what can't be compared by norm;
 - `running.py` runs all, `traces.py` writes verdicts in flashinfer-bench's form.
 """

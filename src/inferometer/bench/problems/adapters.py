@@ -1,4 +1,4 @@
-"""What is put behind other people's code so that a process can call it: a function named as the operator.
+"""What is put after other people's code so that a process can call it: a function named as the operator.
 
 What runs there is the text of the files in `in_process`, next to the candidate's code, and so knows nothing of this
 package. It only passes tensors on, makes the memory of outputs where a kernel fills them, and puts outputs in order.
@@ -42,7 +42,7 @@ def adapt_definition(
         inputs: Axes of every input by name; none of a plain number.
         outputs: Names, axes and dtypes.
         sizes: Of the axes that are always the same.
-        fills: It gets the outputs' memory behind its inputs, and returns nothing.
+        fills: It gets the outputs' memory after its inputs, and returns nothing.
         copies: What it returns may be a view of an input, or of another output.
         module: Where the function is, if it isn't in the same file.
         folders: Where that module and what it imports are.

@@ -81,7 +81,7 @@ def pack_problem(text: str, path: Path, name: str, folder: Path) -> Path:
 def make_operator(
     path: Path, name: str, job: Path, reference: Reference, device: str
 ) -> tuple[ForeignOperator, tuple[tuple[str, Mapping[str, Any]], ...]]:
-    """The operator, and its only shape. The problem is asked once, as only its code tells what it takes and gives.
+    """The operator, and its only shape. The problem is asked once, as only its code shows what it takes and gives.
 
     Raises:
         InputError: Its code fails.

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.profiles.own_kernels import own_kernels
-from inferometer.bench.results import Contender
+from inferometer.bench.results import CandidateRecord
 
 
 @dataclass(frozen=True)
 class Packaged(Candidate):
     """A candidate of a foreign operator.
 
-    `own`: its code, by file, without what we put behind it. Of several files nobody can tell which kernels ran where,
+    `own`: its code, by file, without what we put after it. Of several files it isn't known which kernels ran where,
     so only those of a single one are its own.
     """
 
@@ -31,9 +31,9 @@ class Packaged(Candidate):
         """Names of kernels that its file defines; none of several files."""
         return own_kernels(next(iter(self.own.values()))) if len(self.own) == 1 else frozenset()
 
-    def as_contender(self) -> Contender:
+    def as_record(self) -> CandidateRecord:
         """With the hash of its own sources."""
-        return Contender(name=self.name, kind="file", sha256=hashlib.sha256(self.source).hexdigest())
+        return CandidateRecord(name=self.name, kind="file", sha256=hashlib.sha256(self.source).hexdigest())
 
 
 def pack(name: str, sources: Mapping[str, str], end: str, folder: Path, *, package: str) -> Packaged:

@@ -1,4 +1,4 @@
-"""Runs problems one after the other: each candidate right first, then fast, held against the problem's reference."""
+"""Runs problems one after the other: each candidate right first, then fast, compared with the problem's reference."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from inferometer.bench.correct import OnProgress, Plan
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.problems.suite import Found, Preparation, Problem
 from inferometer.bench.race import Pace
-from inferometer.bench.results import Conditions, Contender, Run
+from inferometer.bench.results import CandidateRecord, Conditions, Run
 from inferometer.bench.run import evaluate
 from inferometer.bench.timer_choice import TimerChoice
 from inferometer.errors import InputError
@@ -92,12 +92,12 @@ def merge(runs: Sequence[Run]) -> Run:
     """As one: at least one run, all on the same machine with the same settings."""
     if len(runs) == 1:
         return runs[0]
-    contenders: dict[str, Contender] = {}
+    candidates: dict[str, CandidateRecord] = {}
     for run in runs:
-        for each in run.contenders:
-            known = contenders.get(each.name, each)
+        for each in run.candidates:
+            known = candidates.get(each.name, each)
             same = known.sha256 == each.sha256
-            contenders[each.name] = known if same else msgspec.structs.replace(known, sha256=None)
+            candidates[each.name] = known if same else msgspec.structs.replace(known, sha256=None)
     remarks = dict.fromkeys(remark for run in runs for remark in run.conditions.remarks)
     throttled: dict[str, float] = {}
     for run in runs:
@@ -105,7 +105,7 @@ def merge(runs: Sequence[Run]) -> Run:
             throttled[reason] = max(share, throttled.get(reason, 0.0))
     return msgspec.structs.replace(
         runs[0],
-        contenders=tuple(contenders.values()),
+        candidates=tuple(candidates.values()),
         results=tuple(result for run in runs for result in run.results),
         conditions=Conditions(throttled=throttled, remarks=tuple(remarks)),
     )

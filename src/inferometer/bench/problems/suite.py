@@ -44,7 +44,7 @@ class Problem:
     Attributes:
         asked: Its operator and shapes.
         candidates: Who tries.
-        base: Its reference, as a candidate that others are held against.
+        base: Its reference, as a candidate that others are compared with.
         reference: Its process, a context manager.
         definition: Of flashinfer-bench.
         given: Its workloads.

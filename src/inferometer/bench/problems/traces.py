@@ -77,9 +77,9 @@ def _add(
         found.files[f"solutions/{place}/{_safe(name)}.json"] = text
 
 
-def _results_of(outcome: Outcome, contender: str) -> Iterator[ShapeResult]:
+def _results_of(outcome: Outcome, candidate: str) -> Iterator[ShapeResult]:
     """Of the workloads; a draw that is wrong in the long run is wrong everywhere."""
-    own = [result for result in outcome.run.results if result.contender == contender]
+    own = [result for result in outcome.run.results if result.candidate == candidate]
     many = next((result.failure for result in own if result.args.get("many") and result.failure), None)
     for result in own:
         if result.args.get("many"):

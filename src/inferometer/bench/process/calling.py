@@ -119,7 +119,7 @@ def _make(made: Made, wanted: Collection[str], tensors: Mapping[str, Any]) -> di
     """Memory for outputs.
 
     Raises:
-        BadCandidate: The contract doesn't tell how large one is.
+        BadCandidate: The contract doesn't say how large one is.
     """
     if not wanted:
         return {}
@@ -133,7 +133,7 @@ def _make(made: Made, wanted: Collection[str], tensors: Mapping[str, Any]) -> di
 
 
 def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
-    """By name; none where nothing tells, as of functions of extensions."""
+    """By name; none where that is unknown, as of functions of extensions."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):

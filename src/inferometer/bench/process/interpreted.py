@@ -10,7 +10,7 @@ _clock = time.perf_counter_ns
 
 @dataclass
 class OwnTime:
-    """`ns` in kernels of the candidate's file since it was last set; `known`: whether anything tells."""
+    """`ns` in kernels of the candidate's file since it was last set; `known`: whether it could be measured."""
 
     ns: int = 0
     known: bool = False

@@ -33,7 +33,7 @@ class LeftOn:
         return cls(sys.getprofile(), sys.gettrace(), Libraries())
 
     def found(self) -> list[str]:
-        """All of it, in words."""
+        """All of it."""
         return [*self._modes(), *self._hooks(), *self._signals(), *self._finalisers()]
 
     def _modes(self) -> Iterator[str]:

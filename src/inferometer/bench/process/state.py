@@ -25,7 +25,7 @@ class State:
         return cls(seal({**ours, **({"__main__": main} if main is not None else {})}), LeftOn.of())
 
     def odd(self) -> list[str]:
-        """What is otherwise now, in words."""
+        """What is otherwise now."""
         found = []
         if broken := self.sealed.broken():
             found.append(f"it replaced {', '.join(broken[:3])}: what measures and compares must stay as it is")

@@ -1,1 +1,1 @@
-"""What a profile of timed calls tells: kernel times, and whose code they went to."""
+"""What a profile of timed calls says: kernel times, and whose code they went to."""

@@ -60,7 +60,7 @@ def _opened(tokens: Sequence[str], brace: int) -> str | None:
 
 
 def _name_after(tokens: Sequence[str], i: int) -> str | None:
-    """The function's name: the first word with parameters behind it that is no attribute or macro.
+    """The function's name: the first word with parameters after it that is no attribute or macro.
 
     An attribute or macro with arguments is followed by one more word (`__launch_bounds__(256) name(`).
     """

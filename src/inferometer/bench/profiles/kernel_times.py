@@ -56,7 +56,7 @@ class KernelTimes:
         unattributed_ns: Sum of its durations.
         lost: Device work that can't be tied to any time of the host, since its runtime call isn't in the file.
         lost_ns: Sum of its durations.
-        damage: What of the file couldn't be read, in words; then times may be too short.
+        damage: What of the file couldn't be read; then times may be too short.
     """
 
     numbers: Numbers

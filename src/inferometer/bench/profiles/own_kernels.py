@@ -125,7 +125,7 @@ def _without_old_suffix(name: str) -> str:
 
 
 def _is_cute(path: str, own: str) -> bool:
-    """A function's name is followed by its arguments; a method's by its object, whose module tells whose it is."""
+    """A function's name is followed by its arguments; a method's by its object, whose module shows whose it is."""
     if not own.startswith(_CUTE_PREFIX) or own not in path:
         return False
     rest = path.partition(own)[2]

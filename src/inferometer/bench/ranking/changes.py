@@ -4,7 +4,7 @@ A change is ln(time in the candidate's run / time in the base's run): above 0 is
 between two runs by more than the intervals of either say, so the spread between runs is estimated from all shapes:
 
 - of shapes about their operator, and of operators about the whole, each a Student t distribution whose scale and
-  tails are the most likely ones (`fit_spread`). Next to the shapes at hand stand `PRIOR` made-up ones that spread as
+  tails are the most likely ones (`fit_spread`). Next to the shapes at hand stand `PRIOR` synthetic ones that spread as
   `USUAL`, which decide where there are few. Neither scale goes beyond `MOST`, or 1.5 times the spread of the base,
   whose kernel is the same in both runs: what spreads further is change, not noise.
 - Each level (shapes, operators, candidates) has its part of `ALPHA`; within it the false discovery rate is held at that
@@ -50,7 +50,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Spread:
-    """Between runs, where nothing changed: Student t distributions, one for each operator, as all others tell it."""
+    """Between runs, where nothing changed: a Student t distribution for each operator, estimated from all others."""
 
     scale: Values
     df: Values
@@ -129,8 +129,8 @@ def fit_spread(
 ) -> Spread:
     """The most likely scale and tails of what is off by more than its own error, with `prior` values of a usual spread.
 
-    Where there are `LEAVE` groups, each has those that all others tell, so that what changed doesn't hide itself. A
-    scale above `most` is taken as that.
+    Where there are `LEAVE` groups, each has those estimated from all others, so that what changed doesn't hide itself.
+    A scale above `most` is taken as that.
     """
     size, known = int(group.max()) + 1, usual * _normal_quantiles(prior)
     own = np.stack([_by_group(_log_likelihoods(off, error, df), group, size) for df in _TAILS])  # tails, scales, groups

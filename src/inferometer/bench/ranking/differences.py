@@ -54,6 +54,16 @@ class ShapeDifference:
     why: str | None = None
 
     @property
+    def base_name(self) -> str:
+        """Of the candidate in the first run."""
+        return self.base.candidate
+
+    @property
+    def candidate_name(self) -> str:
+        """Of the candidate in the second run."""
+        return self.candidate.candidate
+
+    @property
     def became(self) -> Became | None:
         """What the candidate's run is and the base's isn't."""
         if self.base.is_right == self.candidate.is_right:
@@ -66,7 +76,7 @@ class ShapeDifference:
         return {
             "operator": self.base.operator,
             "shape": self.base.shape,
-            "contender": self.candidate.contender,
+            "contender": self.candidate_name,
             "became": self.became,
             "verdict": self.verdict,
             "speedup": speedup and speedup.value,
@@ -85,8 +95,8 @@ class ShapeDifference:
             "shape": self.base.shape,
             "index": self.base.index,
             "args": self.base.args,
-            "base": self.base.contender,
-            "candidate": self.candidate.contender,
+            "base": self.base_name,
+            "candidate": self.candidate_name,
             "base_right": self.base.is_right,
             "candidate_right": self.candidate.is_right,
             "became": self.became,
@@ -173,9 +183,9 @@ class Differences(Result):
 
     @property
     def regressed(self) -> bool:
-        """Whether a shape became wrong, or a shape, operator or candidate slower; or nothing tells.
+        """Whether a shape became wrong, or a shape, operator or candidate slower; or that is unknown.
 
-        Nothing tells where no shape is in both runs, or their times may not be compared.
+        That is unknown where no shape is in both runs, or their times may not be compared.
         """
         if not self.shapes or (self.incomparable is not None and not self.is_functional):
             return True
@@ -220,8 +230,8 @@ def find_differences(base: NamedRun, candidate: NamedRun, *, smallest: float = S
     shapes: list[ShapeDifference] = []
     only_base = only_candidate = 0
     for left, right in pairs:
-        own = {key_of(each): each for each in before.results if each.contender == left}
-        other = {key_of(each): each for each in after.results if each.contender == right}
+        own = {key_of(each): each for each in before.results if each.candidate == left}
+        other = {key_of(each): each for each in after.results if each.candidate == right}
         shapes += [_difference(each, other[key], incomparable) for key, each in own.items() if key in other]
         only_base += len(own.keys() - other.keys())
         only_candidate += len(other.keys() - own.keys())
@@ -241,7 +251,7 @@ def find_differences(base: NamedRun, candidate: NamedRun, *, smallest: float = S
 
 
 def _pairs(before: Run, after: Run) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    left, right = (list(dict.fromkeys(each.contender for each in run.results)) for run in (before, after))
+    left, right = (list(dict.fromkeys(each.candidate for each in run.results)) for run in (before, after))
     common = [(name, name) for name in left if name in set(right)]
     if not common and len(left) == len(right) == 1:
         return [(left[0], right[0])], ()
@@ -289,7 +299,7 @@ def _judged(found: Differences, before: Run, after: Run) -> Differences:
     by_candidate: dict[str, list[int]] = {}
     for place, each in enumerate(found.shapes):
         if each.ratio is not None and each.why is None:
-            by_candidate.setdefault(each.candidate.contender, []).append(place)
+            by_candidate.setdefault(each.candidate_name, []).append(place)
     pairs = {name: [_pair(found.shapes[place]) for place in places] for name, places in by_candidate.items()}
     paired = {name: pair_changes(own, before, after, smallest=found.smallest) for name, own in pairs.items()}
     bases = {each.base for each in paired.values() if each.base is not None and each.base in paired}
@@ -304,7 +314,7 @@ def _pair(each: ShapeDifference) -> TimedPair:
 
 
 def _is_of(each: ShapeDifference, bases: set[str]) -> bool:
-    return each.candidate.contender in bases and each.ratio is not None and each.why is None
+    return each.candidate_name in bases and each.ratio is not None and each.why is None
 
 
 def _as_base(each: ShapeDifference) -> ShapeDifference:

@@ -87,12 +87,12 @@ def find_base(pairs: Sequence[TimedPair], before: Run, after: Run) -> str | None
     if common:
         return max(common, key=lambda name: (common[name], name))
     name = named.pop() if len(named) == 1 else None
-    return name if isinstance(name, str) and name != pairs[0].candidate.contender else None
+    return name if isinstance(name, str) and name != pairs[0].candidate.candidate else None
 
 
 def why_not_same(before: Run, after: Run, base: str) -> str | None:
     """Why a base may be another kernel in the second run; None where nothing says so."""
-    one, other = (next((each for each in run.contenders if each.name == base), None) for run in (before, after))
+    one, other = (next((each for each in run.candidates if each.name == base), None) for run in (before, after))
     if one is not None and other is not None:
         if one.sha256 != other.sha256:
             return "its file isn't the same"
@@ -168,7 +168,7 @@ def _changes_of_base(
 
 
 def _results_of(run: Run, name: str) -> dict[Key, ShapeResult]:
-    return {key_of(each): each for each in run.results if each.contender == name and each.is_right}
+    return {key_of(each): each for each in run.results if each.candidate == name and each.is_right}
 
 
 def _with_base(

@@ -1,4 +1,4 @@
-"""Candidates in order, over the results of one or several runs of the evaluator: one order a device.
+"""Candidates in order, over the results of one or several runs of the evaluator: one order per device.
 
 A candidate whose shapes are all right stands before one with a wrong shape. Then the strict importance-weighted score
 decides, or where no bounds are known, the geometric mean of the speedup over a base that both were timed against.
@@ -54,8 +54,8 @@ _FIGURE: Mapping[By, Callable[[Score], Figure | None]] = {
 class Ranked:
     """A candidate on one device.
 
-    `score` is over the shapes that count, `standing.results` are all that it ran. `rank` is None where nothing tells.
-    `own`: share of its device time in kernels that its file defines, None where nothing tells.
+    `score` is over the shapes that count, `standing.results` are all that it ran. `rank` is None where that is unknown.
+    `own`: share of its device time in kernels that its file defines, None where that is unknown.
     """
 
     standing: Standing
@@ -126,7 +126,7 @@ class DeviceRanking:
     base: str | None
     shapes: int
     left_out: int
-    contenders: tuple[Ranked, ...]
+    candidates: tuple[Ranked, ...]
     superseded: tuple[Superseded, ...]
     given: GivenWeights | None = None
 
@@ -137,13 +137,13 @@ class DeviceRanking:
 
     def results(self) -> Iterator[ShapeResult]:
         """All, by candidate."""
-        return (each for one in self.contenders for each in one.standing.results)
+        return (each for one in self.candidates for each in one.standing.results)
 
     @cached_property
     def operators(self) -> list[tuple[str, list[tuple[str, Score]]]]:
         """By operator, the most important first: the candidates that ran it, over the shapes that all of those ran."""
         by_operator: dict[str, list[Standing]] = defaultdict(list)
-        for one in self.contenders:
+        for one in self.candidates:
             own: dict[str, list[ShapeResult]] = defaultdict(list)
             for each in one.standing.results:
                 own[each.operator].append(each)
@@ -164,14 +164,14 @@ class DeviceRanking:
             "shapes": self.shapes,
             "shapes_left_out": self.left_out,
             "superseded": msgspec.to_builtins(self.superseded),
-            "contenders": [each.as_json(functional_only=self.functional_only) for each in self.contenders],
+            "contenders": [each.as_json(functional_only=self.functional_only) for each in self.candidates],
         }
 
     def _over_common(
-        self, contenders: Sequence[Standing], known: Mapping[str, Operator]
+        self, candidates: Sequence[Standing], known: Mapping[str, Operator]
     ) -> Iterator[tuple[str, Score]]:
-        common, _ = common_keys(contenders)
-        for one in contenders:
+        common, _ = common_keys(candidates)
+        for one in candidates:
             own = [each for each in one.results if key_of(each) in common]
             weights = None if self.given is None else self.given.weights
             yield one.name, score(own, known, base=self.base, functional_only=self.functional_only, given=weights)
@@ -179,7 +179,7 @@ class DeviceRanking:
 
 @dataclass(frozen=True)
 class Ranking(Result):
-    """One order a device, functional runs last; `differences` where exactly two runs were given."""
+    """One order per device, functional runs last; `differences` where exactly two runs were given."""
 
     view: ClassVar[str] = "ranking.ranking"
     devices: tuple[DeviceRanking, ...]
@@ -190,7 +190,7 @@ class Ranking(Result):
 
     def to_polars(self) -> pl.DataFrame:
         """One row per candidate and device, in order."""
-        return pl.DataFrame([each.as_row(device) for device, each in self._contenders()], schema=_SCHEMA, orient="row")
+        return pl.DataFrame([each.as_row(device) for device, each in self._candidates()], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
         """Every result with what it comes to. Runs without their results, which stand at their candidates."""
@@ -201,8 +201,8 @@ class Ranking(Result):
             "differences": None if self.differences is None else self.differences.as_json(),
         }
 
-    def _contenders(self) -> Iterator[tuple[str, Ranked]]:
-        return ((device.device, each) for device in self.devices for each in device.contenders)
+    def _candidates(self) -> Iterator[tuple[str, Ranked]]:
+        return ((device.device, each) for device in self.devices for each in device.candidates)
 
 
 def rank_runs(
@@ -280,7 +280,7 @@ def _require_base(base: str, groups: Sequence[Group]) -> None:
 def _bases(group: Group) -> Counter[str]:
     """Who was timed against, with the number of results."""
     return Counter(
-        each.base for one in group.contenders for result in one.results for each in result.versus if each.mode == "cold"
+        each.base for one in group.candidates for result in one.results for each in result.versus if each.mode == "cold"
     )
 
 
@@ -290,10 +290,10 @@ def _rank(group: Group, base: str | None, given: GivenWeights | None) -> DeviceR
         base = max(bases, key=lambda name: (bases[name], name), default=None)
     elif base not in bases:
         base = None
-    common, left_out = common_keys(group.contenders)
+    common, left_out = common_keys(group.candidates)
     weights = None if given is None else given.weights
     scored = [
-        _scored(one, common, base, functional_only=group.functional_only, given=weights) for one in group.contenders
+        _scored(one, common, base, functional_only=group.functional_only, given=weights) for one in group.candidates
     ]
     by = _what_decides(scored) if common else "nothing"
     return DeviceRanking(

@@ -54,16 +54,16 @@ def versions_of(run: Run) -> str | None:
 
 def _facts(run: Run) -> dict[str, str]:
     """By what it is of; long values are cut."""
-    contenders = {each.name: each for each in run.contenders}
+    candidates = {each.name: each for each in run.candidates}
     return {
         "device": run.device,
         "on": run.on,
         "stage": run.stage,
         "functional only": _text(run.functional_only),
-        **{f"file of {name}": _text(each.sha256) for name, each in contenders.items() if each.sha256},
+        **{f"file of {name}": _text(each.sha256) for name, each in candidates.items() if each.sha256},
         **{
             f"setting of {name}: {key}": value
-            for name, each in contenders.items()
+            for name, each in candidates.items()
             for key, value in each.settings.items()
         },
         "inferometer": run.inferometer,

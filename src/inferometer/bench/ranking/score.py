@@ -199,7 +199,7 @@ def _mean_speedup(results: Sequence[ShapeResult], base: str | None) -> Figure | 
 
 def _fast(results: Sequence[ShapeResult], base: str | None) -> dict[str, float] | None:
     """None without a base, and of the base itself."""
-    if base is None or not results or not any(each.contender != base for each in results):
+    if base is None or not results or not any(each.candidate != base for each in results):
         return None
     found = [versus(each, base) for each in results]
     quick = [each.speedup for each in found if each is not None and each.verdict == "faster"]

@@ -77,7 +77,7 @@ def versus(result: ShapeResult, base: str | None, mode: Mode = "cold") -> Versus
 
 def speedup_over(result: ShapeResult, base: str | None) -> Figure | None:
     """Base time over own time; 1 of the base itself."""
-    if base is not None and result.contender == base:
+    if base is not None and result.candidate == base:
         return Figure(1.0, 1.0, 1.0) if result.is_right and has_time(result) else None
     found = versus(result, base)
     return None if found is None else Figure(found.speedup, found.low, found.high)
@@ -94,7 +94,7 @@ def summed_times(results: Sequence[ShapeResult]) -> Figure:
 
 
 def why_no_fraction(result: ShapeResult, *, functional_only: bool = False) -> str | None:
-    """Why there is no S, in words; None where there is one."""
+    """Why there is no S; None where there is one."""
     if not result.is_right:
         return "wrong"
     if functional_only:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from inferometer.bench.ranking.shape_figures import Key, bound_of, key_of
-from inferometer.bench.results import Bound, Contender, Run, ShapeResult
+from inferometer.bench.results import Bound, CandidateRecord, Run, ShapeResult
 from inferometer.errors import FormatError, clean
 
 _LEAST, _MOST = 1e-9, 1e18  # of a time in ns, or a speedup: beyond, sums overflow
@@ -20,11 +20,10 @@ NamedRun = tuple[str, Run]
 """A run, and what its file is called."""
 
 
-@dataclass(frozen=True)
-class Superseded:
+class Superseded(msgspec.Struct, frozen=True):
     """Results of a candidate that a newer run has again."""
 
-    contender: str
+    candidate: str = msgspec.field(name="contender")
     operator: str
     run: str
     date: str
@@ -36,7 +35,7 @@ class Standing:
     """A candidate on a device, with the runs that its results are from, the newest first."""
 
     name: str
-    about: Contender | None
+    about: CandidateRecord | None
     results: tuple[ShapeResult, ...]
     runs: tuple[NamedRun, ...]
 
@@ -47,7 +46,7 @@ class Group:
 
     device: str
     functional_only: bool
-    contenders: tuple[Standing, ...]
+    candidates: tuple[Standing, ...]
     superseded: tuple[Superseded, ...]
 
 
@@ -62,9 +61,9 @@ def group_runs(runs: Sequence[NamedRun]) -> list[Group]:
     ]
 
 
-def common_keys(contenders: Sequence[Standing]) -> tuple[frozenset[Key], int]:
+def common_keys(candidates: Sequence[Standing]) -> tuple[frozenset[Key], int]:
     """Shapes that all of them ran, and how many only some did."""
-    each = [frozenset(map(key_of, one.results)) for one in contenders]
+    each = [frozenset(map(key_of, one.results)) for one in candidates]
     every = frozenset[Key]().union(*each)
     common = every.intersection(*each)
     return common, len(every) - len(common)
@@ -84,9 +83,9 @@ def check_run(name: str, run: Run) -> None:
                 raise FormatError(
                     f"{name}: results[{i}].{field}: expected a number above 0, found {value:g}", hint=_HINT
                 )
-        key = result.contender, key_of(result)
+        key = result.candidate, key_of(result)
         if key in seen:
-            what = f"{result.contender} has {result.operator}, {result.shape} twice"
+            what = f"{result.candidate} has {result.operator}, {result.shape} twice"
             raise FormatError(f"{name}: results[{i}]: {clean(what)}", hint=_HINT)
         seen.add(key)
 
@@ -125,17 +124,17 @@ def _group(device: str, runs: Sequence[NamedRun], *, functional_only: bool) -> G
     for name, run in newest:
         older: Counter[tuple[str, str]] = Counter()
         for result in run.results:
-            if taken[result.contender].setdefault(result.operator, name) == name:
-                results[result.contender].append(result)
-                used[result.contender][name] = run
+            if taken[result.candidate].setdefault(result.operator, name) == name:
+                results[result.candidate].append(result)
+                used[result.candidate][name] = run
             else:
-                older[result.contender, result.operator] += 1
+                older[result.candidate, result.operator] += 1
         superseded += [Superseded(*key, name, run.date, count) for key, count in older.items()]
-    contenders = tuple(
+    candidates = tuple(
         Standing(who, _about(who, used[who].values()), own, tuple(used[who].items()))
         for who, own in _with_bounds(results).items()
     )
-    return Group(device, functional_only, contenders, tuple(superseded))
+    return Group(device, functional_only, candidates, tuple(superseded))
 
 
 def _standing_order(name: str, run: Run) -> tuple[bool, datetime]:
@@ -143,8 +142,8 @@ def _standing_order(name: str, run: Run) -> tuple[bool, datetime]:
     return run.stage == "fast", _date(name, run)
 
 
-def _about(name: str, runs: Iterable[Run]) -> Contender | None:
-    return next((each for run in runs for each in run.contenders if each.name == name), None)
+def _about(name: str, runs: Iterable[Run]) -> CandidateRecord | None:
+    return next((each for run in runs for each in run.candidates if each.name == name), None)
 
 
 def _with_bounds(results: Mapping[str, Sequence[ShapeResult]]) -> dict[str, tuple[ShapeResult, ...]]:

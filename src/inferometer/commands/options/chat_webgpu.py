@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inferometer.engines.webgpu.chat.answer import DeviceSetup
     from inferometer.engines.webgpu.chat.conversation import DeviceAnswer, DeviceConversation, DeviceSampling
     from inferometer.engines.webgpu.engine import WebGpuEngine
+    from inferometer.engines.webgpu.model_spec import Checkpoint
     from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
     from inferometer.engines.webgpu.tune.choices import Tuner
 
@@ -129,17 +130,16 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
     from inferometer.backends.wgsl.weight_formats import FORMATS
     from inferometer.commands.options.progress import working
     from inferometer.engines.webgpu.capacity import context_for, whole_context
-    from inferometer.engines.webgpu.load import load_webgpu
+    from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
     from inferometer.engines.webgpu.tune.choices import known_choices, measured_choices
 
-    def capacity(checkpoint: Any) -> int:
+    def capacity(checkpoint: "Checkpoint") -> int:
         if text is None:
             return whole_context(checkpoint.spec, asked.context)
         return context_for(checkpoint, text, asked.new_tokens, asked.context, uses_template=asked.chat_template)
 
     with working() as say:
-        return load_webgpu(
-            asked.model,
+        options = LoadOptions(
             seed=asked.seed,
             on=asked.place(),
             capacity_tokens=capacity,
@@ -150,7 +150,9 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
             greedy=greedy,
             browser_cache=asked.kept(),
             measures_rates=asked.profile or asked.recording is not None,
-            on_text=lambda what: _relay(what) if what.startswith("[browser") else say(what),
+        )
+        return load_webgpu(
+            asked.model, options, on_text=lambda what: _relay(what) if what.startswith("[browser") else say(what)
         )
 
 

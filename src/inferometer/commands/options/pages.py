@@ -19,7 +19,7 @@ def choose_place(output: str | None, to: str | None, *, stem: str) -> tuple[str,
     """The file to make and its form: as was asked, as the name ends, or `STEM.html`.
 
     Raises:
-        click.UsageError: The name tells no form, and none was asked for.
+        click.UsageError: The name shows no form, and none was asked for.
     """
     place = output or f"{stem}.{'md' if to == 'markdown' else 'html'}"
     return place, to or _form_of(place)

@@ -38,7 +38,7 @@ def listening(listener: Progress) -> Iterator[None]:
 
 @contextmanager
 def reading(name: str, so_far: "SoFar | None" = None) -> Iterator[Progress | None]:
-    """A callback for bytes read and bytes in all; None where nobody looks on.
+    """A callback for bytes read and bytes in all; None where progress isn't shown.
 
     On a terminal the lines of `so_far` stand below the bar, once reading has taken a while.
     """
@@ -124,13 +124,13 @@ def _line_sayer() -> Callable[[str], None] | None:
     """Writes what it is told, unless it wrote a moment ago; None where lines aren't wanted."""
     if os.environ.get(VARIABLE) == "0":
         return None
-    begun = said = time.monotonic()
+    begun = shown_at = time.monotonic()
 
     def say(what: str) -> None:
-        nonlocal said
+        nonlocal shown_at
         now = time.monotonic()
-        if now - said >= _LINE_S:
-            said = now
+        if now - shown_at >= _LINE_S:
+            shown_at = now
             sys.stderr.write(f"inferometer: {what}, after {now - begun:.0f} s\n")
             sys.stderr.flush()
 

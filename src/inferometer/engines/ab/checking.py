@@ -147,7 +147,7 @@ def _twin_of(tensor: Any) -> Any:
 
 
 def _damage(before: tuple[Any, Any], after: tuple[Any, Any]) -> str | None:
-    """Which of the inputs isn't what it was, in words."""
+    """Which of the inputs isn't what it was."""
     (args, settings), (used_args, used_settings) = before, after
     places = [(f"argument {n}", *pair) for n, pair in enumerate(zip(args, used_args, strict=True), start=1)]
     places += [(name, settings[name], used_settings[name]) for name in settings]

@@ -92,7 +92,7 @@ def _compare_one(asked: OperatorCallCase, number: int, answer: Any, found: Any, 
 
 
 def _numbers(answer: Any, found: Any) -> tuple[Any, Any, str | None]:
-    """Both in float64 where both are finite, 0 elsewhere; and what is wrong elsewhere, in words."""
+    """Both in float64 where both are finite, 0 elsewhere; and what is wrong elsewhere."""
     import torch
 
     finite = torch.isfinite(answer) & torch.isfinite(found)

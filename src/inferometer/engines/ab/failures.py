@@ -1,4 +1,4 @@
-"""Why an A/B ended early, in words: the arm, where in the model, and the error. Exceptions are the backends'."""
+"""Why an A/B ended early: the arm, where in the model, and the error. Exceptions are the backends'."""
 
 from collections.abc import Iterator
 from traceback import walk_tb

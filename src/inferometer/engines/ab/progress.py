@@ -19,7 +19,7 @@ class Progress:
     """An arm and what it does.
 
     `number` of `count`: which repetition, search or control it is; None elsewhere. `left_ns`: the least and the most
-    time that all of the A/B still takes, about; None while nobody knows.
+    time that all of the A/B still takes, about; None where that is unknown.
     """
 
     arm: str

@@ -96,7 +96,7 @@ def record_arm(work: Work, arm: Arm, path: Path, recorder: PathRecorder, *, forc
         with using(arm), recorder.entered():
             work.run()
         (journal,) = journals
-        journal.tell(lambda facts: _about(facts, work, arm))
+        journal.change_facts(lambda facts: _about(facts, work, arm))
         add_calls(journal, recorder)
         device = device_time_so_far(journal) if work.engine.device.startswith("cuda") else None
         totals = _totals(recorder, device)

@@ -1,9 +1,9 @@
 """Looks at every answer of an arm while it is timed, with the clock stopped.
 
-Each is marked (`marks`). On a CPU one in `EVERY`, drawn anew in each repetition, is also held against the base's answer
-to the same inputs, as `checking` does with all of them in a completion of its own. The base's own answers are, too: so
-both arms leave the same behind in caches, and a base that answers otherwise when asked again is noticed. A GPU isn't
-waited for within a pass: there answers are marked only.
+Each is marked (`marks`). On a CPU one in `EVERY`, drawn anew in each repetition, is also compared with the base's
+answer to the same inputs, as `checking` does with all of them in a completion of its own. The base's own answers are,
+too: so both arms leave the same behind in caches, and a base that answers otherwise when asked again is noticed. A GPU
+isn't waited for within a pass: there answers are marked only.
 """
 
 import random

@@ -47,8 +47,8 @@ class ChatTemplate:
                 )
             )
         except Exception as error:  # a template is a program, and what it raises may be anything
-            said = str(error) or type(error).__name__
-            raise InputError(f"{self._where}: its chat template refuses the conversation: {said}") from error
+            message = str(error) or type(error).__name__
+            raise InputError(f"{self._where}: its chat template refuses the conversation: {message}") from error
 
 
 def _environment() -> Any:

@@ -168,7 +168,7 @@ class _Watch(Check):
         return tuple(found)
 
     def where(self) -> str:
-        """Which backend runs what, in words."""
+        """Which backend runs what."""
         if self.running is None:
             return "the model"
         return f"{self._arm.backend_of(self.running)}, asked for {self.running},"

@@ -47,7 +47,7 @@ _FOUR_NORMS = {
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
-_LLAMA3_POSITIONS = 8_192  # what Llama 3.1's scaling stretches; no file tells
+_LLAMA3_POSITIONS = 8_192  # what Llama 3.1's scaling stretches; no file says
 _ATTENTION_FACTORS = ("attn_factor", "yarn_attn_factor")
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
 _GEMMA_LOCAL_BASE, _GEMMA3_PATTERN, _GEMMA2_WINDOW = 10_000.0, 6, 4_096

@@ -1,7 +1,7 @@
 """The header of a GGUF file: its metadata, and the names, types, shapes and places of its tensors. No weights are read.
 
 Source: the page `docs/gguf.md` of ggml, read 2026-11-26, versions 2 and 3: a magic, two counts, pairs of key and typed
-value, entries of tensors, the data. Every length is held against the bytes that are there before anything of that
+value, entries of tensors, the data. Every length is compared with the bytes that are there before anything of that
 length is made. Left out: files in big-endian order, arrays of arrays.
 """
 

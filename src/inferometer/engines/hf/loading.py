@@ -134,7 +134,9 @@ def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str, count: 
             attn_implementation="eager",
             **{_dtype_option(): _torch_dtype(dtype)},
         )
-    blank = {name for name, weight in model.named_parameters() if weight.is_meta}  # transformers 4.51 doesn't tell all
+    blank = {
+        name for name, weight in model.named_parameters() if weight.is_meta
+    }  # transformers 4.51 doesn't report all
     _require_fit(folder, {**info, "missing_keys": blank.union(info.get("missing_keys", ()))})
     return model.eval().requires_grad_(False)
 

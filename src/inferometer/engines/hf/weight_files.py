@@ -102,7 +102,7 @@ def require_fit(
         place: The model's folder, or the one file with all of it.
         missing: Names that the model has and the files lack.
         unexpected: Names that only the files have; those that follow from the configuration don't count.
-        of_another_shape: Each with both shapes, in words.
+        of_another_shape: Each with both shapes.
     """
     strange = [name for name in unexpected if not name.endswith(_RECOMPUTED)]
     problems = [

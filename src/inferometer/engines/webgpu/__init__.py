@@ -29,9 +29,10 @@ device in one submit, and each finds the token that the one before it sampled.
   scales. The format is each matrix's own, and so a constant of each dispatch. GGUF's blocks are taken apart by
   `engines/gguf/block_codes.py` and packed as such rows without a change of any weight. `cache_formats.py`
   says how keys and values lie there: float16 or float32.
-- `plan/kernel_path.py` reads a plan: steps, and for each the kernels that may run it. `plan/selection.py` takes one
-  for the adapter and says why; `plan/layout.py` gives places and cuts what is larger than a binding may be;
-  `plan/dispatches.py` makes the launches. `plan/difference.py` holds what ran against the plan.
+- `plan/kernel_path.py` is a plan: steps, and for each the kernels that may run it; `plan/path_files.py` reads it.
+  `plan/selection.py` takes one for the adapter and says why; `plan/layout.py` gives places and cuts what is larger than
+  a binding may be; `plan/dispatches.py` makes the launches, `plan/matrix_grids.py` their grids.
+  `plan/difference.py` holds what ran against the plan.
 - Which experts a token passes is decided on the device (`moe_route`), so the list of dispatches is the same for every
   token: kernels of experts read the numbers that it left, and `plan/layout.py` cuts their matrices between experts.
 - An `Executor` runs one submit; a `Runner` a whole answer. `browser/session.py` is a runner whose loop is in the page

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from inferometer.engines.chat.dialogue import Dialogue
 from inferometer.engines.chat.tokens import Tokenizer
@@ -44,14 +43,14 @@ def whole_context(spec: ModelSpec, context: int | None = None) -> int:
 
 
 def context_for(
-    checkpoint: Any, text: str, new_tokens: int, context: int | None = None, *, uses_template: bool = True
+    checkpoint: Checkpoint, text: str, new_tokens: int, context: int | None = None, *, uses_template: bool = True
 ) -> int:
     """Positions for one answer to this question: its prompt and the answer, `context` of them at most.
 
     Raises:
         InputError: The prompt doesn't fit, or is none.
     """
-    spec: ModelSpec = checkpoint.spec
+    spec = checkpoint.spec
     limit = spec.context_limit if context is None else whole_context(spec, context)
     speaker = _Speaker(spec.name, spec.vocab, limit, checkpoint.tokenizer)
     dialogue = Dialogue(speaker, new_tokens, stop_at_eos=True, uses_template=uses_template)

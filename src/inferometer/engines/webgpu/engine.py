@@ -30,7 +30,7 @@ class WebGpuEngine:
     """A model that runs. `context_limit` is what its KV cache holds, which may be less than the model was made for.
 
     Attributes:
-        device: What runs the kernels, in words.
+        device: What runs the kernels.
         place: `numpy`, `wgpu` or `browser`.
         dtype: Of matrices; of several formats their names, the most bytes first. All else is float32.
         cache_dtype: Of keys and values in the KV cache.

@@ -7,23 +7,24 @@ the device, when an executor asks for them, and is timed there by part of the mo
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inferometer.backends.wgsl.cache_formats import CACHE_F16, CacheFormat
 from inferometer.backends.wgsl.weight_formats import ALL_FORMATS, WeightFormat
 from inferometer.engines.bundled import is_folder
-from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.gguf.model import find_gguf
 from inferometer.engines.webgpu.capacity import Capacity, positions_for
 from inferometer.engines.webgpu.engine import ReadPart, WebGpuEngine
-from inferometer.engines.webgpu.plan.kernel_path import find_path, read_path
+from inferometer.engines.webgpu.model_spec import Checkpoint
+from inferometer.engines.webgpu.plan.kernel_path import KernelPath
+from inferometer.engines.webgpu.plan.path_files import find_path, read_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.run.adapter_rates import AdapterRates, measure_rates
-from inferometer.engines.webgpu.run.executor import Content, DeviceLost, LoadPhase, OnText, Runner
+from inferometer.engines.webgpu.run.executor import Content, DeviceLost, LoadedModel, LoadPhase, OnText, Runner
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
-from inferometer.engines.webgpu.runners import WGPU, open_browser_named, open_local, words_for
+from inferometer.engines.webgpu.runners import WGPU, describe_adapter, open_browser_named, open_local
 from inferometer.engines.webgpu.tune.choices import Tuner
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import Unavailable
@@ -31,26 +32,11 @@ from inferometer.errors import Unavailable
 _clock = time.perf_counter_ns
 
 
-def load_webgpu(
-    model: str,
-    *,
-    seed: int = 0,
-    on: str = WGPU,
-    capacity_tokens: Capacity | None = None,
-    kernel_path: Path | None = None,
-    tuner: Tuner | None = None,
-    greedy: bool = False,
-    weights: WeightFormat | None = None,
-    cache: CacheFormat = CACHE_F16,
-    browser_cache: Path | None = None,
-    measures_rates: bool = False,
-    on_text: OnText = lambda what: None,
-) -> WebGpuEngine:
-    """Open a model, plan its program for an adapter and load it there.
+@dataclass(frozen=True)
+class LoadOptions:
+    """Where and how a model is made ready.
 
-    Args:
-        model: A folder with `config.json` and safetensors, a GGUF file or a folder with one, or a bundled or published
-            name (random weights).
+    Attributes:
         seed: Of random weights.
         on: `wgpu` for the machine's best adapter, `wgpu:TEXT` for one whose name has this in it, `numpy`, `browser`
             for a headless Chromium, `browser-url` for a browser that the user opens.
@@ -63,42 +49,48 @@ def load_webgpu(
         cache: How keys and values lie there.
         browser_cache: Where a headless browser keeps weights for its next load; None: it keeps none.
         measures_rates: Measure first what the adapter reaches, for a profile; notes say why that couldn't be done.
+    """
+
+    seed: int = 0
+    on: str = WGPU
+    capacity_tokens: Capacity | None = None
+    kernel_path: Path | None = None
+    tuner: Tuner | None = None
+    greedy: bool = False
+    weights: WeightFormat | None = None
+    cache: CacheFormat = CACHE_F16
+    browser_cache: Path | None = None
+    measures_rates: bool = False
+
+
+def load_webgpu(model: str, options: LoadOptions | None = None, *, on_text: OnText = lambda what: None) -> WebGpuEngine:
+    """Open a model, plan its program for an adapter and load it there.
+
+    Args:
+        model: A folder with `config.json` and safetensors, a GGUF file or a folder with one, or a bundled or published
+            name (random weights).
+        options: None: the defaults.
         on_text: Called with what is being made, and each line of a browser's log, which begins with `[browser`.
 
     Raises:
         InputError: The model or the kernel path can't be run.
         Unavailable: No such adapter or browser, a limit or feature that is missing, too little memory.
     """
+    options = options or LoadOptions()
     phases = _Phases()
-    path = None if kernel_path is None else read_path(kernel_path)
+    path = None if options.kernel_path is None else read_path(options.kernel_path)
     on_text(f"the model {model}")
     with phases.timed("open"):
-        checkpoint = open_checkpoint(model, seed=seed)
-        capacity = positions_for(checkpoint, capacity_tokens)
-        tokenizer: Tokenizer = checkpoint.tokenizer
+        checkpoint = open_checkpoint(model, seed=options.seed)
+        capacity = positions_for(checkpoint, options.capacity_tokens)
     with phases.timed("adapter"):
-        mark = f"{_mark_of(model, seed)} {'own' if weights is None else weights.name}"
-        browser = open_browser_named(on, mark, browser_cache, on_text)
-        runner = open_local(on, on_text) if browser is None else browser
+        mark = f"{_mark_of(model, options.seed)} {'own' if options.weights is None else options.weights.name}"
+        browser = open_browser_named(options.on, mark, options.browser_cache, on_text)
+        runner = open_local(options.on, on_text) if browser is None else browser
     try:
-        rates, rate_notes = _rates_of(runner, phases, on_text) if measures_rates else (None, [])
+        rates, rate_notes = _rates_of(runner, phases, on_text) if options.measures_rates else (None, [])
         on_text("a program")
-        tuned = None
-        if tuner is not None:
-            on_text("a choice of kernels")
-            with phases.timed("tune"):
-                tuned = tuner(path or find_path(checkpoint.spec.family), checkpoint, runner, on_text)
-        with phases.timed("plan"):
-            loaded = plan_model(
-                checkpoint,
-                runner.adapter,
-                capacity=capacity,
-                path=path,
-                tuned=tuned,
-                greedy=greedy,
-                weights=weights,
-                cache=cache,
-            )
+        loaded = _plan(checkpoint, runner, path, capacity, options, phases, on_text)
         reading = _Reading()
         phases.found += runner.load(loaded.program, reading.watched(loaded.contents), on_text)
     except BaseException:
@@ -108,13 +100,13 @@ def load_webgpu(
         name=checkpoint.spec.name,
         spec=checkpoint.spec,
         source=checkpoint.source,
-        device=words_for(runner.adapter),
-        place="browser" if browser is not None else on.partition(":")[0],
+        device=describe_adapter(runner.adapter),
+        place="browser" if browser is not None else options.on.partition(":")[0],
         dtype=_words_for_formats(loaded.matrix_bytes),
-        cache_dtype=cache.dtype.name,
+        cache_dtype=options.cache.dtype.name,
         vocabulary=checkpoint.spec.vocab,
         context_limit=capacity,
-        tokenizer=tokenizer,
+        tokenizer=checkpoint.tokenizer,
         parameters=loaded.parameters,
         runner=runner,
         loaded=loaded,
@@ -125,6 +117,33 @@ def load_webgpu(
         browser=browser,
         rates=rates,
     )
+
+
+def _plan(
+    checkpoint: Checkpoint,
+    runner: Runner,
+    path: KernelPath | None,
+    capacity: int,
+    options: LoadOptions,
+    phases: "_Phases",
+    on_text: OnText,
+) -> LoadedModel:
+    tuned = None
+    if options.tuner is not None:
+        on_text("a choice of kernels")
+        with phases.timed("tune"):
+            tuned = options.tuner(path or find_path(checkpoint.spec.family), checkpoint, runner, on_text)
+    with phases.timed("plan"):
+        return plan_model(
+            checkpoint,
+            runner.adapter,
+            capacity=capacity,
+            path=path,
+            tuned=tuned,
+            greedy=options.greedy,
+            weights=options.weights,
+            cache=options.cache,
+        )
 
 
 def _rates_of(runner: Runner, phases: "_Phases", on_text: OnText) -> tuple[AdapterRates | None, list[str]]:
@@ -148,7 +167,7 @@ def _words_for_formats(matrix_bytes: Mapping[str, int]) -> str:
 
 
 def _mark_of(model: str, seed: int) -> str:
-    """What tells a model's weights from others': times and sizes of its files, or name and seed."""
+    """What distinguishes a model's weights from others': times and sizes of its files, or name and seed."""
     gguf = find_gguf(model)
     if gguf is None and not is_folder(model):
         return f"{model} seed {seed}"

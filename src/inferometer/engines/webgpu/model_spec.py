@@ -13,17 +13,20 @@ Weights have names by what they do, the same in every family:
     layers.N.shared_router [1, D]  shared_gate, shared_up [Fs, D]  shared_down [D, Fs]   of Qwen 2 MoE
     layers.N.q_norm, k_norm [Dh]       of Gemma 3 and Qwen 3, over each head
     layers.N.attention_norm, ffn_norm [D]            in front of both halves
-    layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma's sandwich
+    layers.N.attention_post_norm, ffn_post_norm [D]  after them, before the residual: Gemma's sandwich
 
 V vocabulary, D hidden size, Hq and Hkv query and key heads, Dh head size, F feed-forward size; E
 experts, Fe the size of one, Fs that of the one that every token passes.
 """
 
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from inferometer.backends.wgsl.weight_formats import WeightFormat
+
+if TYPE_CHECKING:
+    from inferometer.engines.chat.tokens import Tokenizer
 
 Family = Literal["gemma2", "gemma3", "llama", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"]
 
@@ -56,7 +59,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
             layers have experts.
         eps: Of every norm.
         norm_offset: Norms scale by `norm_offset + weight`: 1 in Gemma.
-        sandwich: Each half has a norm behind it too.
+        sandwich: Each half has a norm after it too.
         head_norms: Queries and keys pass a norm over the head before rope.
         qkv_bias: Query, key and value projections add a bias.
         o_bias: The output projection of attention does.
@@ -112,12 +115,14 @@ class Checkpoint(Protocol):
         parameters: How many numbers; a tied table counts once.
         notes: What a reader must know: numbers that float16 rounds to zero or can't hold.
         config: Fields of its `config.json`.
+        tokenizer: Its own.
     """
 
     spec: ModelSpec
     source: str
     parameters: int
     config: dict[str, Any]
+    tokenizer: "Tokenizer"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         op: The operator that it is of, as the kernel path names it: `rms_norm`, `linear`, `attention`.
-        role: What it does in the model: `qkv_proj`, `ffn_down`, `lm_head`; None where the operator tells.
+        role: What it does in the model: `qkv_proj`, `ffn_down`, `lm_head`; None where the operator says.
         layer: Counted from 0; None outside of layers.
         pipeline: Index in `Program.pipelines`.
         bindings: By the number of `@binding` in the kernel.
@@ -179,7 +179,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """One walk through phases, in this order, with `tokens` rows behind `position` cached ones."""
+    """One walk through phases, in this order, with `tokens` rows after `position` cached ones."""
 
     phases: tuple[Phase, ...]
     tokens: int

@@ -17,7 +17,7 @@ def open_local(on: str, on_text: OnText) -> Runner:
     """The runner for `numpy`, `wgpu` (the best adapter) or `wgpu:TEXT` (one whose name has this in it).
 
     Raises:
-        InferometerError: It is called otherwise.
+        InferometerError: `on` is none of these.
         Unavailable: There is no such adapter.
     """
     kind, _, name = on.partition(":")
@@ -38,7 +38,7 @@ def open_browser_named(on: str, source: str, cache: Path | None, on_text: OnText
 
     Args:
         on: The name.
-        source: What tells the model's weights from others', for the browser's cache.
+        source: What distinguishes the model's weights from others', for the browser's cache.
         cache: Where a headless browser keeps weights; None: nowhere.
         on_text: Called with what is being made, and each line of the browser's log.
 
@@ -68,7 +68,7 @@ def open_like(runner: LocalRunner) -> Executor:
     return open_wgpu(runner.adapter.name)
 
 
-def words_for(adapter: Adapter) -> str:
-    """An adapter in words: its name, backend and kind, without those that say nothing new."""
+def describe_adapter(adapter: Adapter) -> str:
+    """An adapter's name with its backend and kind, as far as these add something."""
     more = [word for word in (adapter.backend, adapter.kind) if word not in ("unknown", adapter.name)]
     return f"{adapter.name} ({', '.join(more)})" if more else adapter.name

@@ -1,6 +1,6 @@
 """Who communicates, by callers: the collective that an op or range names, and launches that only serve one.
 
-A kernel's name may tell nothing: older NCCL starts many collectives through one `ncclKernel_SendRecv`, RCCL all of
+A kernel's name may show nothing: older NCCL starts many collectives through one `ncclKernel_SendRecv`, RCCL all of
 them through one generic kernel. The op that called it (`c10d::alltoall_base_`) and the range around it
 (`nccl:all_reduce`) say what it is. Copies and casts below such a call stage what is exchanged: they belong to it.
 

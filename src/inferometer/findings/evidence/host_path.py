@@ -96,7 +96,7 @@ def longest_ops(trace: Trace, gaps: pl.DataFrame, count: int) -> list[tuple[str,
 
 
 class _Lanes:
-    """One time for all threads: each thread's times are moved behind those of the threads before it."""
+    """One time for all threads: each thread's times are moved past those of the threads before it."""
 
     def __init__(self, threads: pl.DataFrame, gaps: pl.DataFrame) -> None:
         self._threads = threads

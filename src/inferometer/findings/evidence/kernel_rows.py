@@ -1,4 +1,4 @@
-"""Launches as columns of numbers, in the order of their streams, with what names tell found once a kernel.
+"""Launches as columns of numbers, in the order of their streams, with names decoded once per kernel.
 
 For rules about sequences of kernels. A *stretch* is what runs on one stream without a pause: what stands on both sides
 of a pause has nothing to do with each other. Fills of memory (memsets) are left out: libraries put them between a
@@ -60,7 +60,7 @@ class KernelRows:
         return self.start_ns + self.dur_ns
 
     def each(self, test: Callable[[str, KernelName], bool]) -> Bools:
-        """Whether each launch's kernel passes a test of its name; the test is made once a kernel."""
+        """Whether each launch's kernel passes a test of its name; the test is made once per kernel."""
         passed = [test(name, known) for name, known in zip(self.names, self.known, strict=True)]
         return np.array(passed, dtype=np.bool_)[self.kernel] if passed else np.zeros(0, dtype=np.bool_)
 
@@ -73,11 +73,11 @@ class KernelRows:
         return np.concatenate([[False], values[:-1]]) & ~self.begins if len(values) else values
 
     def behind(self, values: Bools) -> Bools:
-        """For each launch, the value of the one behind it in its stretch; false where it is the last."""
+        """For each launch, the value of the one after it in its stretch; false where it is the last."""
         return np.concatenate([values[1:] & ~self.begins[1:], [False]]) if len(values) else values
 
     def runs(self, wanted: Bools) -> tuple[Ints, Ints]:
-        """The longest rows of wanted launches in a stretch: the first of each, and the one behind the last."""
+        """The longest rows of wanted launches in a stretch: the first of each, and the one after the last."""
         opens = wanted & (self.begins | ~np.concatenate([[False], wanted[:-1]]))
         closes = wanted & np.concatenate([self.begins[1:] | ~wanted[1:], [True]]) if len(wanted) else wanted
         return np.flatnonzero(opens), np.flatnonzero(closes) + 1

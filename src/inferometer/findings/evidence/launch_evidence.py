@@ -190,7 +190,7 @@ class LaunchEvidence:
 
     @locked_cached_property
     def devices(self) -> pl.DataFrame:
-        """One row a place, a device of a rank: its window, busy, idle and exposed time; of `timeline.exposure`."""
+        """One row per place, a device of a rank: its window, busy, idle and exposed time; of `timeline.exposure`."""
         from inferometer.analyses.timeline.exposure import device_exposure
 
         return device_exposure(self.device_work, self.device_work.cut())

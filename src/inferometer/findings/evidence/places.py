@@ -28,7 +28,7 @@ def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tu
 
     Args:
         evidence: Of the trace.
-        rows: Has `rank`, `device` and `column`; any number of rows a place.
+        rows: Has `rank`, `device` and `column`; any number of rows per place.
         column: Times, ns.
 
     Returns:

@@ -29,8 +29,8 @@ _SMALLEST: Final = 0.1
 class FleetOutliers(Result):
     """`frame`: a row for each, the furthest first: `ratio` of its step to the median of `alike` traces, and `distance`.
 
-    `compared` traces (and phases) have enough others like them; `alone` haven't, and aren't judged. Of `unknown` of the
-    compared nothing tells the model. `distance` is in deviations; null where all others are equal.
+    `compared` traces (and phases) have enough others like them; `alone` haven't, and aren't judged. Of the compared,
+    `unknown` are of an unknown model. `distance` is in deviations; null where all others are equal.
     """
 
     view: ClassVar[str] = "fleet.outliers"

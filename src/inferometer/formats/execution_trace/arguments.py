@@ -15,7 +15,7 @@ _NO_SIZES: Final[list[Any]] = []
 
 
 def texts(found: Arguments) -> dict[str, str | None]:
-    """`dims`, `dtypes`, `strides` and `scalars`; null where a list of them isn't there, or can't be told.
+    """`dims`, `dtypes`, `strides` and `scalars`; null where a list of them isn't there, or can't be known.
 
     Raises:
         RecursionError: Lists in it are nested too deep.

@@ -96,20 +96,20 @@ class _Document:
         self._out.add(_TABLE, len(columns["op"]), columns)
 
     def _row(self, node: Node, name: str) -> dict[str, Any]:
-        told = node.attributes()
+        attributes = node.attributes()
         try:
             given, gave = texts(node.given()), texts(node.gave())
         except RecursionError:
             self._out.losses.count("wrong_type", category=_CATEGORY, example=name[:60])
             given = gave = dict.fromkeys(("dims", "dtypes", "strides", "scalars"))
-        sequence = _whole(told["seq_id"])
+        sequence = _whole(attributes["seq_id"])
         return {
             "op": name,
             "process": _whole(self._fields.get("pid")),
-            "thread": _whole(told["tid"]),
+            "thread": _whole(attributes["tid"]),
             "node": node.id,
             "parent": node.ctrl_deps if node.parent is None else node.parent,
-            "record_function_id": _whole(told["rf_id"]) or None,
+            "record_function_id": _whole(attributes["rf_id"]) or None,
             "input_dims": given["dims"],
             "input_dtypes": given["dtypes"],
             "input_strides": given["strides"],
@@ -117,9 +117,9 @@ class _Document:
             "output_dims": gave["dims"],
             "output_dtypes": gave["dtypes"],
             "sequence_number": None if sequence is None or sequence < 0 else sequence,
-            "schema": _text(told["op_schema"]),
-            "kernel_file": _text(told["kernel_file"]),
-            "kernel_backend": _text(told["kernel_backend"]),
+            "schema": _text(attributes["op_schema"]),
+            "kernel_file": _text(attributes["kernel_file"]),
+            "kernel_backend": _text(attributes["kernel_backend"]),
         }
 
     def facts(self) -> Facts:

@@ -102,7 +102,7 @@ def _read_carefully(text: str, titles: Sequence[str]) -> Cells:
             broken.append(number)
         elif any(row):
             rows.append([cell or None for cell in row] + [None] * (len(titles) - len(row)))
-        if len(rows) == _BATCH_ROWS:  # a list a row takes many times as much
+        if len(rows) == _BATCH_ROWS:  # one list per row takes many times as much
             frames.append(pl.DataFrame(rows, schema=schema, orient="row"))
             rows.clear()
     frames.append(pl.DataFrame(rows, schema=schema, orient="row"))
@@ -120,7 +120,7 @@ def _records(lines: Sequence[str], width: int) -> Iterator[tuple[int, Sequence[s
 
 
 def _row_at(lines: Sequence[str], start: int, width: int) -> tuple[Sequence[str] | None, int]:
-    """The row that begins in this line, and the line behind it. Further lines are of it only where they complete it."""
+    """The row that begins in this line, and the line after it. Further lines are of it only where they complete it."""
     quotes = 0
     for end in range(start + 1, min(start + _MOST_LINES, len(lines)) + 1):
         quotes += lines[end - 1].count('"')

@@ -1,10 +1,10 @@
-"""What each metric is in, and how `mu_pct` of perf_data.csv tells it.
+"""What each metric is in, and how `mu_pct` of perf_data.csv gives it.
 
 `mu_pct` is 100 times the mean divided by a norm, which the file doesn't hold: 100 for metrics that are percentages or
 shares by their names (so the mean itself), the number of cores times 100 for `process_cpu_usage` (so percent of all
 cores; percent of one can't be had without their number), else 1. Two metrics have a norm only where the recording
 machine knew the maximum: `cpu_frequency` and `gpu_mem_used` are percent of it, or 100 times the clock or the bytes
-under the same name. Their size tells: no percentage reaches 1000, no clock or memory in use is below 10 MHz or 10
+under the same name. Their size decides: no percentage reaches 1000, no clock or memory in use is below 10 MHz or 10
 bytes.
 Units of host memory are known from the size of published values alone.
 """

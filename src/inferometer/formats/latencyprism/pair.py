@@ -49,7 +49,7 @@ def find_files(folder: Path) -> dict[str, dict[FileKind, Sequence[Path]]]:
     found: dict[str, dict[FileKind, Sequence[Path]]] = {}
     try:
         paths = sorted(folder.iterdir())
-    except OSError:  # opening it tells what is wrong
+    except OSError:  # opening it says what is wrong
         return {}
     for path in paths:
         name = _NAME.fullmatch(path.name)
@@ -73,7 +73,7 @@ def find_runs(folder: Path) -> Sequence[str]:
     """Names of the folders in `folder` that are runs, where there are several and they aren't numbered like ranks."""
     try:
         runs = sorted(path.name for path in folder.iterdir() if path.is_dir() and is_run(path))
-    except OSError:  # opening it tells what is wrong
+    except OSError:  # opening it says what is wrong
         return []
     return runs if len(runs) > 1 and not all(_NUMBER.search(name) for name in runs) else []
 

@@ -1,4 +1,4 @@
-"""A line of llama.cpp's log: what its log puts in front, who wrote it, and the time that it tells.
+"""A line of llama.cpp's log: what its log puts in front, who wrote it, and the time that it gives.
 
 0.00.062.896 I common_perf_print: prompt eval time =      16.92 ms /    41 tokens (    0.41 ms per token, ...)
 llama_print_timings:        eval time =    1239.20 ms /    31 runs   (   39.97 ms per token, ...)
@@ -29,7 +29,7 @@ GRAPH: Final = "Vulkan Timings:"
 
 
 @dataclass(frozen=True)
-class Told:
+class LogLine:
     """A line taken apart. `kind`: `time`, `op`, `graph`, `graph total`, None for any other."""
 
     text: str
@@ -51,7 +51,7 @@ class Told:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def take_apart(line: str) -> Told:
+def take_apart(line: str) -> LogLine:
     """The parts of a line without its ending."""
     text = _ANSI.sub("", line) if "\x1b" in line else line
     time_ns = level = None
@@ -66,11 +66,11 @@ def take_apart(line: str) -> Told:
     slot = _SLOT.match(rest)
     about: dict[str, Any] = slot.groupdict() if slot else {}
     about |= _measure(rest[slot.end() :] if slot else rest) or _measure(text)
-    return Told(text, time_ns, level, source, **about)
+    return LogLine(text, time_ns, level, source, **about)
 
 
 def _measure(text: str) -> dict[str, Any]:
-    """The time that a line tells."""
+    """The time that a line gives."""
     if text.strip() == GRAPH:
         return {"kind": "graph"}
     if match := _TIME.fullmatch(text):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from inferometer.errors import FormatError
-from inferometer.formats.llama_log.lines import Told, take_apart
+from inferometer.formats.llama_log.lines import LogLine, take_apart
 from inferometer.formats.text_lines import read_lines, without_ending
 from inferometer.trace.facts import Facts
 
@@ -29,7 +29,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
     """Read all of it.
 
     Raises:
-        FormatError: No line tells a time.
+        FormatError: No line gives a time.
     """
     reader = _Reader(out)
     limits = source.limits
@@ -72,22 +72,22 @@ class _Reader:
 
     def take(self, number: int, line: str) -> None:
         """One line."""
-        told = take_apart(line)
-        if told.kind == "graph":
+        entry = take_apart(line)
+        if entry.kind == "graph":
             self._in_graph = True
-            self._graphs.append({"step": len(self._graphs), "anchor": told.text.strip(" :")})
-        elif told.kind == "op" and self._in_graph:
+            self._graphs.append({"step": len(self._graphs), "anchor": entry.text.strip(" :")})
+        elif entry.kind == "op" and self._in_graph:
             self.times += 1
-            self._take_op(number, told)
-        elif told.kind == "graph total" and self._in_graph:
+            self._take_op(number, entry)
+        elif entry.kind == "graph total" and self._in_graph:
             self._in_graph = False
-            took = told.took_ns
+            took = entry.took_ns
             self._graphs[-1]["gpu_busy_ns"] = None if took is None or took > _MOST else round(took)
-        elif told.kind == "time":
+        elif entry.kind == "time":
             self.times += 1
-            self._take_time(number, told)
+            self._take_time(number, entry)
         if self._out.wants(LOG):
-            self._keep(number, told)
+            self._keep(number, entry)
 
     def finish(self, name: str) -> Facts:
         """Hand over what is left."""
@@ -106,43 +106,48 @@ class _Reader:
         notes += [note for note, found in ((_GRAPHS, self._graphs), (_NOTE, self._printed)) if found]
         return Facts("llama-log", name, tool="llama.cpp", framework="llama.cpp", notes=tuple(notes))
 
-    def _take_op(self, number: int, told: Told) -> None:
-        took = told.took_ns
-        if took is None or took > _MOST or not told.count or told.count > _MOST:
+    def _take_op(self, number: int, entry: LogLine) -> None:
+        took = entry.took_ns
+        if took is None or took > _MOST or not entry.count or entry.count > _MOST:
             self._lose("unreadable_row", TOTALS, f"line {number}")
             return
         self._ops.append(
             {
                 "section": 0,
                 "step": len(self._graphs) - 1,
-                "kernel": told.what,
-                "count": told.count,
+                "kernel": entry.what,
+                "count": entry.count,
                 "total_ns": round(took),
-                "mean_ns": float(took) / told.count,
+                "mean_ns": float(took) / entry.count,
                 "resolution_ns": float(took) * 5e-6,
             }
         )
 
-    def _take_time(self, number: int, told: Told) -> None:
-        phase = _PHASES.get(told.what or "")
+    def _take_time(self, number: int, entry: LogLine) -> None:
+        phase = _PHASES.get(entry.what or "")
         if phase is None:
             return
-        if not told.took_ns or told.took_ns > _MOST or told.count is None or told.count > _MOST:
-            self._lose("without_duration", STEPS, f"line {number}: {told.text.strip()[:80]}")
+        if not entry.took_ns or entry.took_ns > _MOST or entry.count is None or entry.count > _MOST:
+            self._lose("without_duration", STEPS, f"line {number}: {entry.text.strip()[:80]}")
             return
         tokens = "prefill_tokens" if phase == "prefill" else "decode_tokens"
-        row = {"phase": phase, "dur_ns": round(told.took_ns), tokens: told.count, "anchor": told.source or told.what}
+        row = {
+            "phase": phase,
+            "dur_ns": round(entry.took_ns),
+            tokens: entry.count,
+            "anchor": entry.source or entry.what,
+        }
         self._printed.append(row)
 
-    def _keep(self, number: int, told: Told) -> None:
+    def _keep(self, number: int, entry: LogLine) -> None:
         values = {
             "line": number,
-            "time_ns": told.time_ns,
-            "level": told.level,
-            "source": told.source,
-            "kind": told.kind,
-            "text": told.text,
-            "fields": msgspec.json.encode(told.fields).decode() if told.fields else None,
+            "time_ns": entry.time_ns,
+            "level": entry.level,
+            "source": entry.source,
+            "kind": entry.kind,
+            "text": entry.text,
+            "fields": msgspec.json.encode(entry.fields).decode() if entry.fields else None,
         }
         for name, value in values.items():
             self._lines[name].append(value)

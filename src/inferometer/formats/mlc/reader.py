@@ -30,7 +30,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
     """Read all of it.
 
     Raises:
-        FormatError: No answer tells a rate or a time.
+        FormatError: No answer gives a rate or a time.
     """
     found = [*answers_in(read_held(source, hint=_TOO_LARGE), out.losses)]
     answers = [each for each in found if each.rates or each.times]

@@ -72,14 +72,14 @@ def _printed(source: Source) -> Iterator[Source]:
 
 
 def _nothing_found(name: str, errors: list[str]) -> FormatError:
-    said = f"; ncu says: {errors[0]}" if errors else ""
+    cause = f"; ncu says: {errors[0]}" if errors else ""
     hint = "Export it again: ncu --csv --page raw --import REPORT.ncu-rep"
     if any(_FORBIDDEN in error for error in errors):
         hint = (
             "This user may not read the GPU's counters: run ncu as root, or have the driver loaded with "
             "NVreg_RestrictProfilingToAdminUsers=0."
         )
-    return FormatError(f"{name}: expected rows of launches below the header of ncu, found none{said}", hint=hint)
+    return FormatError(f"{name}: expected rows of launches below the header of ncu, found none{cause}", hint=hint)
 
 
 def _with_marks(launches: Iterable[Launch], name: str) -> Iterator[tuple[Mark, Launch]]:

@@ -16,7 +16,7 @@ see that none is missing. Only plain tables are read: a view or virtual table in
 generated column is no column. Times are subtracted here, not in SQL, where a text minus a number is a number.
 
 Ids. `ids.py` resolves strings (to categories) and unpacks `globalTid` and `globalPid`. `tracks.py` finds the physical
-device behind each process's own numbering. `paths.py` makes one tree of all call chains. Tables with rows that have
+device after each process's own numbering. `paths.py` makes one tree of all call chains. Tables with rows that have
 no table of ours are counted under their names.
 """
 

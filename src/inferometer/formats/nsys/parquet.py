@@ -1,4 +1,4 @@
-"""A `parquetdir` export: a folder with one Parquet file a table, named after it."""
+"""A `parquetdir` export: a folder with one Parquet file per table, named after it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

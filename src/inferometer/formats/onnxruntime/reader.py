@@ -79,7 +79,7 @@ class _Reader:
                 self._lose("unknown_category", event)
 
     def finish(self, name: str) -> Facts:
-        """Launches of the CPU, which only all nodes tell, and the facts."""
+        """Launches of the CPU, which are known once all nodes are read, and the facts."""
         if self._out.wants("launches"):
             found = of.computing(pl.concat([_NODES.to_frame(), *self._nodes]))
             self._add("launches", found.height, found.to_dict(as_series=True))

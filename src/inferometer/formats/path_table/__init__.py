@@ -11,7 +11,7 @@ second table. Modules: `header` says what each column is, `rows` reads cells, `r
 between bars or as CSV. `header.py` says what each column is, `rows.py` reads cells exactly, `reader.py` makes the
 tree of the dotted paths. Values stay where the file has them, the differences are only checked. `analyses/path_table`
 looks for what can't be right: `fit` says how well times fit their paths, `orders` and `shift` look for times that a
-missing path has moved to others, whatever the order was in which they were joined, and `found` puts it in words.
+missing path has moved to others, whatever the order was in which they were joined, and `found` says it in sentences.
 """
 
 from typing import TYPE_CHECKING

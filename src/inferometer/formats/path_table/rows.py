@@ -66,7 +66,7 @@ def read_row(header: PathHeader, cells: Sequence[str], *, last_is_cut: bool = Fa
 
 
 def names_of(path: str, named: Mapping[str, str]) -> Sequence[str]:
-    """The names from the root. `named` tells the last name of the paths that are rows: it may have dots."""
+    """The names from the root. `named` gives the last name of the paths that are rows: it may have dots."""
     found = []
     while path:
         name = named.get(path) or path.rpartition(SEPARATOR)[2]

@@ -1,6 +1,6 @@
 """A folder with one profile per rank: not a format, but files of any format that open as one trace.
 
-Modules: `listing` finds the profiles in the folder, `numbering` tells whose each is, `skew` estimates how far their
+Modules: `listing` finds the profiles in the folder, `numbering` finds whose each is, `skew` estimates how far their
 clocks are apart, `reading` opens them.
 
 `formats/ranks` lists the profiles in a folder (`listing.py`), finds each one's rank in the file, in its name or in

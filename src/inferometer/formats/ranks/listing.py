@@ -117,7 +117,7 @@ def _look(path: Path, formats: Mapping[str, Format], wanted: str | None, limits:
 
 
 def _stem(name: str, formats: Mapping[str, Format]) -> str:
-    """`name` without the ending that tells its format."""
+    """`name` without the ending that shows its format."""
     endings = sorted((ending for fmt in formats.values() for ending in fmt.suffixes), key=len, reverse=True)
     bare = name.removesuffix(_PACKED)
     return next((bare.removesuffix(ending) for ending in (_STORE, *endings) if bare.endswith(ending)), bare)

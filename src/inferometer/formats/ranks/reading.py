@@ -132,7 +132,7 @@ def _check_choice(
     traces: Mapping[Path, Trace],
     ranks: frozenset[int] | None,
 ) -> None:
-    """A file that was chosen for its name may say otherwise behind its events."""
+    """A file that was chosen for its name may say otherwise after its events."""
     for profile, first, last in zip(profiles, before, after, strict=True):
         if ranks is not None and profile.path in traces and first.ranks != last.ranks:
             raise InputError(
@@ -176,7 +176,7 @@ class _Total:
         self._done = self._before = 0
 
     def of(self, profile: Profile) -> Progress | None:
-        """The callback for one file; None where nobody looks on."""
+        """The callback for one file; None where progress isn't shown."""
         return None if self._progress is None else lambda done, _: self._report(min(done, self._sizes[profile.path]))
 
     def end(self, profile: Profile) -> None:

@@ -108,7 +108,7 @@ class CounterRecord(msgspec.Struct, gc=False):
 
 
 class Nothing(msgspec.Struct, gc=False):
-    """A record that nobody asked for."""
+    """A record that wasn't asked for."""
 
 
 class Symbol(msgspec.Struct, gc=False):

@@ -251,7 +251,7 @@ def _read_offline(run: RunFields, number: int, runs: int) -> Serving:
     )
 
 
-_KINDS: tuple[tuple[tuple[str, ...], Callable[[RunFields, int, int], Serving]], ...] = (  # fields that tell the tool
+_KINDS: tuple[tuple[tuple[str, ...], Callable[[RunFields, int, int], Serving]], ...] = (  # fields that show the tool
     (("mean_e2e_latency_ms",), _read_online),
     (("total_token_throughput",), _read_online),
     (("mean_ttft_ms",), _read_online),

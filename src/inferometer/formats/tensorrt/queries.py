@@ -45,7 +45,7 @@ def _order(rows: int) -> dict[str, Any]:
 def _test(
     out: TraceBuilder, name: str, queries: Sequence[dict[str, Any]], fields: Sequence[str]
 ) -> tuple[str, int, float, float | None] | None:
-    """Null where no query tells it, or where nothing was copied in any."""
+    """Null where no query shows it, or where nothing was copied in any."""
     times = [ns for query in queries if (ns := _time(out, query, fields, TESTS)) is not None]
     if not any(times):
         return None

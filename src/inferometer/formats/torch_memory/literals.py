@@ -2,7 +2,7 @@
 
 Source: the opcodes that CPython's `pickle` of protocols 2 to 5 writes for None, booleans, numbers, text, lists, tuples
 and dicts (`Lib/pickletools.py` documents each). Any other opcode is refused, so a file can't make anything but these.
-It can't take the machine either: a length is held against the bytes that are left, the memo is a dict (its largest
+It can't take the machine either: a length is compared with the bytes that are left, the memo is a dict (its largest
 index costs nothing), and marks nest to a limit. What a file repeats by reference is one object, however often.
 """
 

@@ -1,16 +1,16 @@
 """Logs of a WebGPU engine: what a browser or Node process prints while it loads a model, runs it and profiles it.
 
 Source: a log of a browser engine that a Node harness relays, and the harness's own lines. Every line is typed and kept
-in log; kernel selections fill selections; each profile report fills totals (a row per printed row) and steps (a row a
-report, with wall times from the times of the lines). What the lines say besides is in `facts.engine_metrics`. Sizes are
-in powers of 1024, as the engine counts them: its 1024 MB are 1 GB. Leaves out: printed shares of time, which the rows
-make. Modules: `lines` takes a line apart, `messages` reads what it says, `tables` the cells of reports, `reports`
-follows them, `runs` tells several runs in one file apart, `steps` gives each report its place in time.
+in log; kernel selections fill selections; each profile report fills totals (one row per printed row) and steps (one row
+per report, with wall times from the times of the lines). What the lines say besides is in `facts.engine_metrics`. Sizes
+are in powers of 1024, as the engine counts them: its 1024 MB are 1 GB. Leaves out: printed shares of time, which the
+rows make.
 
-`formats/webgpu_log` reads a log line by line. `lines.py` takes off what relays and containers put in front and stamps
-each line with time, level and module; `messages.py` knows what each kind of line says, `reports.py` reads the tables
-of GPU time by their headers, `runs.py` tells several runs in one log apart, and `steps.py` puts steps on the clock
-from what the end of the run says. A line that nobody knows is kept without a kind and counted.
+The log is read line by line. `lines.py` takes off what relays and containers put in front and stamps each line with
+time, level and module. `messages.py` reads what a line of each kind says; one that no kind fits is kept without a kind
+and counted. `reports.py` follows the tables of GPU time by their headers, whose cells `tables.py` reads. `run.py` keeps
+what the lines of a run say, `runs.py` finds the run that wrote a line, and `steps.py` gives each report its place in
+time.
 """
 
 from typing import TYPE_CHECKING

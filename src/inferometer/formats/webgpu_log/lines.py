@@ -62,7 +62,7 @@ class Parts:
 
 
 class Splitter:
-    """Takes lines apart, without the place in the program that a console puts behind them.
+    """Takes lines apart, without the place in the program that a console puts after them.
 
     Remembers whether another tool put its words before each of them.
     """

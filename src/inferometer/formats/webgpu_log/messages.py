@@ -94,7 +94,7 @@ def _result(word: str, text: str) -> Message:
 
 
 def _metrics(_: str, text: str) -> Message:
-    """Pairs; behind `tok/s` they are rates."""
+    """Pairs; after `tok/s` they are rates."""
     if match := _PROMPT.fullmatch(text):
         return "metrics", {"prompt": match["prompt"]}
     pairs = read_pairs(text)

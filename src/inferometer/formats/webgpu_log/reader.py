@@ -21,7 +21,8 @@ from inferometer.formats.webgpu_log.reports import (
     read_title,
     take_line,
 )
-from inferometer.formats.webgpu_log.runs import LoggedStep, Run, Runs
+from inferometer.formats.webgpu_log.run import LoggedStep, Run
+from inferometer.formats.webgpu_log.runs import Runs
 from inferometer.formats.webgpu_log.steps import StepColumns
 from inferometer.formats.webgpu_log.tables import is_ruler, looks_like_row
 from inferometer.trace.facts import Device, Facts

@@ -37,7 +37,7 @@ TOTAL = "total"
 
 @dataclass(frozen=True)
 class Title:
-    """What the line above a report says; None where it doesn't tell.
+    """What the line above a report says; None where it doesn't say.
 
     `context`: tokens in the KV cache before the step; `wall_ns`: how long it took, up to the time of this line.
     """
@@ -56,7 +56,7 @@ def is_head(text: str) -> bool:
 
 
 def read_title(text: str, time_ns: int | None) -> Title:
-    """`Batch decode (N=4):` is a decode of four tokens, `(N=4, context=9, wall=2.5ms)` tells where it stands, too."""
+    """`Batch decode (N=4):` is a decode of four tokens, `(N=4, context=9, wall=2.5ms)` shows where it stands, too."""
     words = text[:_LONGEST_TITLE].lower()
     is_prefill, is_decode = "prefill" in words, "decode" in words
     phase = "mixed" if is_prefill and is_decode else "prefill" if is_prefill else "decode" if is_decode else None
@@ -97,7 +97,7 @@ class Report:
 
     @property
     def has_end(self) -> bool:
-        """Whether a ruler or an empty line stands behind the last row, so that it is the last."""
+        """Whether a ruler or an empty line stands after the last row, so that it is the last."""
         return 0 < len(self.labels) == self.ended_rows
 
     def add(self, row: Row) -> None:

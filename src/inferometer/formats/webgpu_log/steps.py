@@ -1,7 +1,7 @@
 """The steps of a run: a report each, with its place in time where the log's lines give one.
 
 A report is printed when its batch has been read back: a decode step lasts from the report before to its own, or as long
-as its title tells, where the host does other things between two steps. The first one begins with the decode time, whose
+as its title says, where the host does other things between two steps. The first one begins with the decode time, whose
 end is the `[Perf]` line; the prefill begins one time to first token earlier, and lasts as long as printed. What of this
 was cut off or doesn't fit together is null.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import Any
 
-from inferometer.formats.webgpu_log.runs import LoggedStep, Run
+from inferometer.formats.webgpu_log.run import LoggedStep, Run
 
 ANCHOR = "profile report"
 Span = tuple[int | None, int | None]
@@ -120,7 +120,7 @@ def _contexts(
 
 
 def _chunks(steps: list[LoggedStep], prompt: int | None) -> list[int | None]:
-    """Tokens of each prefill in front of the first decode step: the prompt's, or as their titles tell."""
+    """Tokens of each prefill in front of the first decode step: the prompt's, or as their titles say."""
     ahead = list(takewhile(lambda step: step.phase == "prefill", steps))
     if len(ahead) < sum(step.phase == "prefill" for step in steps):
         prompt = None  # the metrics are of one of several prompts

@@ -52,7 +52,7 @@ NOT_FINITE: Cell = (None, -2.0)
 
 @dataclass(frozen=True)
 class ReportHeader:
-    """Titles of the columns behind the label, what each is (a column of `totals`, `share`, or None), and its unit."""
+    """Titles of the columns after the label, what each is (a column of `totals`, `share`, or None), and its unit."""
 
     titles: tuple[str, ...]
     columns: tuple[str | None, ...]
@@ -136,7 +136,7 @@ class ReportTable:
         return "  " in text.strip() or any(_IS_CELL.fullmatch(word) for word in words[1:])
 
     def _read_wide(self, text: str) -> Row | None:
-        """A row of which cells have units behind a space: from the right, cell by cell."""
+        """A row of which cells have units after a space: from the right, cell by cell."""
         cells: list[str] = []
         rest = text.rstrip()
         while len(cells) < self._n:

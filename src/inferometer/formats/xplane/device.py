@@ -28,7 +28,7 @@ _DERIVED = frozenset(
     {_OPS, _MODULES, _STEPS, "Framework Ops", "Framework Name Scope", "Source code", "Launch Stats", "XLA TraceMe"}
     | {"TensorFlow Ops", "TensorFlow Name Scope"}
 )
-_PROGRAM = r"\(\d+\)$"  # the number of a compiled program behind its name
+_PROGRAM = r"\(\d+\)$"  # the number of a compiled program after its name
 _PLAIN = {  # columns that are stats as they are
     "correlation_id": "correlation_id",
     "context": "context_id",

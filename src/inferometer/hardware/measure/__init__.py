@@ -2,5 +2,5 @@
 
 `measure.py` times what a backend offers (`torch*.py`, `numpy.py`: a `Task` for each fact), by the method in
 `timing.py`, and puts it together with what our data file and the driver know. The result is a `Device` whose sources
-tell how.
+show how.
 """

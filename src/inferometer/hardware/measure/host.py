@@ -1,4 +1,4 @@
-"""What the operating system tells of the processor: name, cores, caches, memory, and what it multiplies.
+"""What the operating system reports of the processor: name, cores, caches, memory, and what it multiplies.
 
 Sources: /proc/cpuinfo, /proc/meminfo and /sys/devices/system/cpu of Linux, POSIX's sysconf. Elsewhere most is unknown.
 """

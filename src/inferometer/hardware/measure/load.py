@@ -12,10 +12,10 @@ from pathlib import Path
 Read = Callable[[str], str | None]
 """The text of a file, None where it can't be read."""
 
-_WINDOW_TICKS = 100  # a second: in shorter windows, ticks of 10 ms tell no shares
+_WINDOW_TICKS = 100  # a second: in shorter windows, ticks of 10 ms show no shares
 _CORES = 16  # to read a core's clock may interrupt that core: few, and once a window
 _IDLE = (3, 4)  # fields of /proc/stat: idle, and waiting for disks
-_COUNTED = 8  # the fields behind these are part of `user` already
+_COUNTED = 8  # the fields after these are part of `user` already
 
 
 def read_text(path: str) -> str | None:

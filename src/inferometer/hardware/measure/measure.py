@@ -167,7 +167,7 @@ def _value(unit: str, job: Job, ns: float) -> float:
 
 
 def _drop_slow_cache(found: list[Measurement], missing: dict[str, str]) -> None:
-    """A copy in the cache that is no quicker than in memory tells of launches or of other work, not of the cache."""
+    """A copy in the cache that is no quicker than in memory measures launches or other work, not the cache."""
     values = {each.fact: each.quantity.value for each in found}
     if values.get("l2_bandwidth", 0) <= (memory := values.get("memory_bandwidth", 0)) and "l2_bandwidth" in values:
         missing["l2_bandwidth"] = f"no quicker than memory: {values['l2_bandwidth']:g} of {memory:g} B/s"

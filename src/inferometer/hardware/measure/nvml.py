@@ -29,7 +29,7 @@ _PREFIXES = ("nvmlClocksEventReason", "nvmlClocksThrottleReason")  # the name si
 
 @dataclass(frozen=True)
 class GpuState:
-    """A GPU at a moment; None: the driver doesn't tell.
+    """A GPU at a moment; None: the driver doesn't report.
 
     Attributes:
         sm_clock_hz: Of the multiprocessors.
@@ -37,7 +37,7 @@ class GpuState:
         temperature_c: Of the chip.
         power_w: Drawn by the board, on most GPUs an average over a second.
         energy_j: Since the driver was loaded.
-        reasons: Why clocks are lower than they could be, in words; clocks that were set, or idle ones, are no reason.
+        reasons: Why clocks are lower than they could be; clocks that were set, or idle ones, are no reason.
         is_idle: Nothing runs on it, so its clocks mean nothing.
     """
 
@@ -52,7 +52,7 @@ class GpuState:
 
 @dataclass(frozen=True)
 class Nvml:
-    """One GPU; each question has the answer None where the driver doesn't tell."""
+    """One GPU; each question has the answer None where the driver doesn't report."""
 
     library: Any
     handle: Any
@@ -132,7 +132,7 @@ class Nvml:
         return None if sent is None else sent * 1e3, None if received is None else received * 1e3
 
     def link_bytes(self) -> tuple[int, int] | None:
-        """Data sent and received over all NVLinks so far; None where there are none or nobody counts."""
+        """Data sent and received over all NVLinks so far; None where there are none or they aren't counted."""
         values = self._ask(lambda nvml: nvml.nvmlDeviceGetFieldValues(self.handle, _link_fields(nvml)))
         if values is None or any(value.nvmlReturn for value in values):
             return None
@@ -140,7 +140,7 @@ class Nvml:
         return sent, received
 
     def process_bytes(self) -> dict[int, int | None] | None:
-        """Memory of each process that computes on it; of one None where the driver doesn't tell."""
+        """Memory of each process that computes on it; of one None where the driver doesn't report."""
         running = self._ask(lambda nvml: nvml.nvmlDeviceGetComputeRunningProcesses(self.handle))
         return None if running is None else {int(one.pid): one.usedGpuMemory for one in running}
 

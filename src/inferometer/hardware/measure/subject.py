@@ -28,7 +28,7 @@ class Subject:
         device: Its name, vendor, target, and what the driver says of it.
         library: What measures, with versions.
         tasks: In the order of measuring.
-        clock_hz: The clock now; None where nobody tells.
+        clock_hz: The clock now; None where that is unknown.
         remarks: What a reader of the numbers should know.
     """
 

@@ -28,7 +28,7 @@ _RDNA = ("gfx11", "gfx12")
 _FP8_OF_AMD = ("gfx94", "gfx95", "gfx12")
 _LEAST_COPY = 512 << 20
 INFINITY_CACHE = 256 << 20
-"""Bytes, of CDNA 3 and 4, between L2 and memory; the driver doesn't tell it."""
+"""Bytes, of CDNA 3 and 4, between L2 and memory; the driver doesn't report it."""
 _DRIVER = "the driver, as PyTorch tells"
 _NVML = "NVML, highest clock of the device"
 

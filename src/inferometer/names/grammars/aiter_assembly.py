@@ -1,4 +1,4 @@
-"""AITER's assembly and generated kernels: plain names whose words tell type, tile and phase.
+"""AITER's assembly and generated kernels: plain names whose words show type, tile and phase.
 
 `fmoe_[stage1_]<out>_<quantisation><type>_…_<M>x<N>`, `pa_<type>_…`, `mla_{dec,pfl}_…`, `fmha_{fwd,bwd}_hd<d>_…`,
 `f4gemm_…_<M>x<N>`, `hgemm_<type>_<M>x<N>x<K>x<stages>_SPK<split of K>_…`, and FlyDSL's two products of a layer of
@@ -91,7 +91,7 @@ def _read_words(function: str, family: Family, mark: Mark) -> KernelName:
 
 
 def _dtype(function: str) -> str | None:
-    """What the product multiplies, which stands behind the quantisation; else the type that the name begins with."""
+    """What the product multiplies, which stands after the quantisation; else the type that the name begins with."""
     quantized = None if function.startswith("pa_") else _QUANTIZED.search(function)
     if quantized is not None:
         return _SHORT_TYPES.get(quantized[1].lower().removeprefix("mx"))

@@ -1,8 +1,8 @@
 """Composable Kernel: `ck::kernel_<operator>_<pipeline><Gridwise…<…>>` and `ck_tile::kentry<n,<operator>Kernel<…>>`.
 
 Source: the public headers (`ck/tensor_operation/gpu/grid`, `ck_tile/ops`). A Gridwise template lists layouts, types of
-A and B, element operators and, behind the size of the block of threads, the tile M, N, K. A ck_tile kernel has its
-types in a `…Problem<…>`. CK stores bf16 as `unsigned short`; `unsigned char` tells only 8 bits.
+A and B, element operators and, after the size of the block of threads, the tile M, N, K. A ck_tile kernel has its
+types in a `…Problem<…>`. CK stores bf16 as `unsigned short`; `unsigned char` shows only 8 bits.
 """
 
 import re
@@ -93,7 +93,7 @@ def _grid_type(arguments: tuple[str, ...], family: Family) -> str | None:
 
 
 def _grid_tile(arguments: tuple[str, ...], family: Family) -> tuple[int | None, ...]:
-    """The three numbers behind the size of the block of threads."""
+    """The three numbers after the size of the block of threads."""
     if family not in ("gemm", "grouped_gemm"):
         return (None, None, None)
     ints = numbers(arguments)

@@ -3,7 +3,7 @@
 Source: CUTLASS's headers. In CUTLASS 3, `GemmUniversal<Shape,CollectiveMma<Mainloop<Stages,Cluster,…>,Tile,A,…>,…>`: a
 shape of groups, or a schedule over arrays of pointers, makes a grouped product. Products of mixed types (Machete,
 `…MixedInput`, `DqMma…`) have their weight first or second, in a narrower type. `kernel_cutlass_…` (CuTe in Python)
-tells its operator by words alone.
+shows its operator by words alone.
 """
 
 import re
@@ -224,7 +224,7 @@ def _first_type(text: str) -> str | None:
 
 
 def _read_python(function: str) -> KernelName:
-    """`kernel_cutlass_<function>_<tensors>`: the first tensor of floats tells the type."""
+    """`kernel_cutlass_<function>_<tensors>`: the first tensor of floats shows the type."""
     words = re.split(r"_(?:tensor(?!rt)|object_at|TiledMMA|None)", function.removeprefix("kernel_cutlass_"))[0]
     arch, tensor = re.search(r"[sS]m(\d{2,3})(?!\d)", words), _PYTHON_TYPE.search(function)
     owner = words.removeprefix("kernel_")

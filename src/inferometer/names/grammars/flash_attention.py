@@ -16,7 +16,7 @@ from inferometer.names.short_names import short, size
 
 _FLAGS_3 = (
     *("causal", "local", "softcap", "varlen", "paged", "append", "qv", "", "", "packgqa", "split", ""),
-)  # the unnamed ones tell how it computes, not what
+)  # the unnamed ones show how it computes, not what
 _FLAGS_3_AMPERE = ("causal", "local", "softcap", "varlen", "paged", "append", "packgqa", "split")
 _FLAGS_2 = {
     7: ("dropout", "causal", "local", "alibi", "", "", ""),

@@ -1,4 +1,4 @@
-"""Functions of a list, and functions in a namespace that belongs to one library: there, words tell the family."""
+"""Functions of a list, and functions in a namespace that belongs to one library: there, words show the family."""
 
 import re
 from functools import lru_cache

@@ -73,7 +73,7 @@ _CASTS = frozenset({"cpy_f32_f16", "convert_unary", "cpy_scalar", "cpy_flt", "cp
 
 
 def read(name: ParsedName) -> KernelName | None:
-    """A kernel of ggml, by the types of its operands behind the operator, or the type `ggml_type`."""
+    """A kernel of ggml, by the types of its operands after the operator, or the type `ggml_type`."""
     function = name.function
     is_port = function.startswith(("kernel_", "mul_mat_")) and not name.arguments and not name.namespaces
     if name.is_bare or is_port:

@@ -32,7 +32,7 @@ _MOVES = {
 
 
 def read(name: ParsedName) -> KernelName | None:
-    """A kernel of TorchInductor. Which types it computes on, the name doesn't tell."""
+    """A kernel of TorchInductor. Which types it computes on, the name doesn't say."""
     if name.function == "triton_" and name.is_bare:
         return KernelName(
             library="inductor",

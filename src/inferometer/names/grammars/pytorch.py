@@ -2,7 +2,7 @@
 
 Pointwise kernels are one template around an operator: the operator is the innermost `…_kernel_cuda`, `…_kernel_impl` or
 functor, the type that of the innermost value lambda (the outer `lambda(int)` is an index). `reduce_kernel` names its
-operation in `ReduceOp<T,Op<…>>`. `OpaqueType<2>` tells bytes, not a type. All others are in the list of functions.
+operation in `ReduceOp<T,Op<…>>`. `OpaqueType<2>` shows bytes, not a type. All others are in the list of functions.
 """
 
 import re
@@ -54,7 +54,7 @@ _FUNCTORS = (  # which a cut word may be the beginning of: those that are no ari
 _SHORTEST_CUT = 6
 _LONGEST_CUT = 1_024
 _CUT_WORD = re.compile(r"[<:,]([A-Za-z]\w*)$")
-_CUT_MANGLED = re.compile(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # behind its length
+_CUT_MANGLED = re.compile(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # after its length
 _LAMBDA = re.compile(r"\{lambda\(([^{}]*?)\)#\d+\}")
 _ACTIVATIONS = {
     "threshold": "relu",

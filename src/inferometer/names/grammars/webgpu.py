@@ -2,7 +2,7 @@
 
 Source: logs of one browser engine, and our own engine (`engines/webgpu`); `engine_labels` takes them apart. The ops
 without a layer are words that other libraries use too, so only these exact words count, and only where nothing else
-stands in the name; behind an op with a layer any word may stand.
+stands in the name; after an op with a layer any word may stand.
 """
 
 import re

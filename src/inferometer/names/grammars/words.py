@@ -11,8 +11,8 @@ quantises. `parts` of a model give a general family its meaning there: what sort
 
 A bare identifier that ends in `_kernel`, begins with `_` or `kernel_`, or names Gluon (Triton's lower layer), and is no
 function of a C++ library that a list knows, is taken for one of Triton, whose names have neither namespace nor
-parameters: inferred. So is one of four lower-case words or more whose family they tell, except on AMD's devices, where
-assembly has such names too. Constants that some libraries write behind it (`_BLOCK_SIZE_M_16_…`) are no words of its
+parameters: inferred. So is one of four lower-case words or more whose family they say, except on AMD's devices, where
+assembly has such names too. Constants that some libraries write after it (`_BLOCK_SIZE_M_16_…`) are no words of its
 name.
 """
 
@@ -107,7 +107,7 @@ def _rules() -> tuple[_Words, ...]:
 
 @cache
 def _general() -> re.Pattern[str]:
-    """All words of the rules that have weak ones: general operations, which may stand beside each other."""
+    """All words of the rules that have weak ones: general operations, which may stand next to each other."""
     return _pattern(tuple(word for rule in _file().rules if rule.weak for word in (*rule.words, *rule.weak)))
 
 
@@ -129,9 +129,9 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=65_536)
 def find_family(function: str, *, is_cut: bool = False) -> Family | None:
-    """The family that the words of a function's name tell; None where they tell nothing.
+    """The family that the words of a function's name say; None where they show nothing.
 
-    Of a name that was cut, weak words tell nothing: what stood beside them isn't known.
+    Of a name that was cut, weak words show nothing: what stood beside them isn't known.
     """
     words = f"_{_CAMEL.sub('_', function[:300]).lower()}_"
     family = next((rule.family for rule in _rules() if rule.fit(words, is_cut=is_cut)), None)
@@ -141,7 +141,7 @@ def find_family(function: str, *, is_cut: bool = False) -> Family | None:
 
 
 def find_arch(function: str) -> str | None:
-    """The architecture of NVIDIA that a function's name tells, as `gemm_4bit_sm80_m16n8k16` does."""
+    """The architecture of NVIDIA that a function's name says, as `gemm_4bit_sm80_m16n8k16` does."""
     match = _ARCH.search(function[:300])
     return f"sm{match[1]}" if match else None
 

@@ -2,7 +2,7 @@
 
 Source: openxla/xla, `hlo/ir/hlo_opcode.h` and `backends/gpu/transforms` (the fusions' names: `rename_fusions.cc`). A
 fusion is named after the operations that make its outputs, sorted; what is computed on the way to them isn't in it.
-Numbers, `clone` and `remat` behind a name only keep names apart. `-start` and `-done` are the halves of one operation.
+Numbers, `clone` and `remat` after a name only keep names apart. `-start` and `-done` are the halves of one operation.
 Left out: those that communicate (`collectives.py`), and what the calls into other libraries are named by users.
 """
 

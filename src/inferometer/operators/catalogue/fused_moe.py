@@ -162,7 +162,7 @@ def _least_padded(slots: int, active: int) -> tuple[tuple[int, int], ...]:
         return (more, rows + 1), (active - more, rows)
     full, rest = divmod(slots - t * active, t)
     if full >= active:
-        return ((1, slots),)  # at least 16 an expert: all tiles but one can be full
+        return ((1, slots),)  # at least 16 per expert: all tiles but one can be full
     return (full, 2 * t), (min(rest, 1), t + rest), (active - full - min(rest, 1), t)
 
 

@@ -138,7 +138,7 @@ def work(
     with_bias: bool = False,
     **_: object,
 ) -> Work:
-    """An element that turns: two multiplies and an add. A pair of columns, once a token: an angle, its sine and cosine.
+    """An element that turns: two multiplies, an add. A pair of columns, once per token: an angle, its sine and cosine.
 
     The frequencies are the same at every call: none of its work.
     """

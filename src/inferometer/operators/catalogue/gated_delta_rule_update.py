@@ -149,9 +149,9 @@ def work(
     """A token and value head: products of the state with k, of it with q, and of k with what changes; V for beta.
 
     Many tokens can be taken in chunks, on matrix units and without a step for each (see the two operators of that
-    form), so neither vector units nor T steps are a bound; the decay of the state is due once a sequence. A gate takes
-    exp and log, the decay and beta an exp each. What must follow one another: the product with k, which v is added to,
-    that with what it changes, a sum over the tokens.
+    form), so neither vector units nor T steps are a bound; the decay of the state is due once per sequence. A gate
+    takes exp and log, the decay and beta an exp each. What must follow one another: the product with k, which v is
+    added to, that with what it changes, a sum over the tokens.
     """
     rows, K, V = batch_size * token_count, key_dim, value_dim
     heads, states = rows * num_v_heads, batch_size * num_v_heads * K * V

@@ -101,7 +101,7 @@ def cost(
     ctx_lens: Sequence[int] | None = None,
     **_: object,
 ) -> Cost:
-    """Both products; the root of the scale goes to each query, and to each key once a head."""
+    """Both products; the root of the scale goes to each query, and to each key once per head."""
     B, n, R, row = batch_size, nhead, kv_lora_rank, kv_lora_rank + qk_rope_head_dim
     keys = sum(_lengths(batch_size, ctx_len, ctx_lens))
     return Cost(

@@ -3,7 +3,7 @@
 FLOPs are 2 (D + Dv) for each pair and query head; causal ones count the pairs that are seen, exactly, where PyTorch's
 FlopCounterMode counts all. Keys and values are read once for each of *their* heads; one exponential a pair. Of
 sequences of different lengths only the sum is recorded: the fewest pairs that it allows count. Which pages of a cache a
-call reads isn't recorded either; ops of serving engines, whose steps tell lengths, are in `serving_attention`.
+call reads isn't recorded either; ops of serving engines, whose steps show lengths, are in `serving_attention`.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Heads:
 
 
 class _Layout(NamedTuple):
-    """Which dimensions are what, counted from the end; `varlen`: no batch, sequences lie behind each other."""
+    """Which dimensions are what, counted from the end; `varlen`: no batch, sequences lie one after the other."""
 
     heads: int
     length: int
@@ -98,7 +98,7 @@ def dense(
     layout: _Layout, *, causal_at: int, mask_at: int | None = None, windows_at: int | None = None, extra: int = 4,
     from_end: bool = False,
 ) -> Model:  # fmt: skip
-    """Of q, k, v with a batch; `extra` bytes a query and head are written beside the result (log of the sum)."""
+    """Of q, k, v with a batch; `extra` bytes per query and head are written next to the result (log of the sum)."""
 
     def work(call: OpCall) -> Work:
         heads = _heads(call, layout)

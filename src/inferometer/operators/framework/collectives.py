@@ -23,7 +23,7 @@ _FIELDS_OF_RECORD: Final = 10  # tensor(s), sequence, group, rank, collective, s
 
 
 def exchange_of(call: OpCall) -> Exchange:
-    """What a call of an op of this family exchanges, as far as its arguments say.
+    """What a call of an op of this family exchanges, as far as its arguments show.
 
     Raises:
         Unmodelled: Nothing can be read of them.
@@ -80,7 +80,7 @@ def _exchanged(call: OpCall) -> Exchange:
 def kept_shares(given: Sequence[int], got: Sequence[int]) -> tuple[Fraction, Fraction] | None:
     """The greatest share of each side that one rank can have for itself, of splits by rank; None if one is of nothing.
 
-    Which of them is its own can't be told from the splits alone.
+    Which of them is its own can't be known from the splits alone.
     """
     return (Fraction(max(given), sum(given)), Fraction(max(got), sum(got))) if sum(given) and sum(got) else None
 

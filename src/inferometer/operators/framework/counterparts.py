@@ -1,7 +1,7 @@
 """The operator of the catalogue that a recorded call is, with its arguments: a shape that `bench` can run.
 
 A call has a counterpart where the operator's contract is what it computes: of the same types, and from tensors whose
-sizes it tells. Strides don't count: the catalogue's tensors are contiguous. Positions of arguments: the bindings of
+sizes it records. Strides don't count: the catalogue's tensors are contiguous. Positions of arguments: the bindings of
 vLLM, SGLang's sgl-kernel, AITER and flash-attention, and PyTorch's native_functions.yaml. Attention over a cache
 decodes alone: each sequence has one new token, and lengths are equal, as far as their sum allows.
 """

@@ -41,7 +41,7 @@ _TO_FLOATS = ("div", "reciprocal", "polar", "mish", "elu", "softplus", "logit", 
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "isfinite")
 _FILLS = ("fill", "zero", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones")
 _RANDOM = ("normal", "uniform", "bernoulli", "exponential", "random")
-_SCHEMA_INPUTS = {  # of ops that take an output behind their own arguments
+_SCHEMA_INPUTS = {  # of ops that take an output after their own arguments
     **dict.fromkeys(("add", "sub", "where", "clamp", "addcmul", "addcdiv", "lerp"), 3),
     **dict.fromkeys(("mul", "div", "pow", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"), 2),
     **dict.fromkeys(("exp", "log", "sin", "cos", "tanh", "sigmoid", "silu", "neg", "rsqrt", "sqrt", "abs"), 1),

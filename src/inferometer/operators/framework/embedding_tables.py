@@ -29,7 +29,7 @@ def _to_8_bits(call: OpCall) -> Work:
 
 
 def _to_8_bits_by_row(call: OpCall) -> Work:
-    """A scale of 4 bytes for each row beside it."""
+    """A scale of 4 bytes next to each row."""
     x = call.tensor(0)
     rows = x.numel // x.dims[-1] if x.dims and x.dims[-1] else 0
     return moved(x.bytes, x.numel + 4 * rows, vector=2 * x.numel)

@@ -46,7 +46,7 @@ class KernelSource:
     fused: tuple[str, ...] | None = None
 
     def elements(self, recorded: Sequence[int]) -> tuple[int, ...] | None:
-        """The numbers of elements of a call; None where numbers that it was called with don't tell them.
+        """The numbers of elements of a call; None where numbers that it was called with don't show them.
 
         Args:
             recorded: Values of the call's arguments that are numbers.

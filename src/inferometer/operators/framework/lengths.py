@@ -20,7 +20,7 @@ class Context:
     assumes: tuple[str, ...] = ()
 
     def within(self, window: int) -> "Context | None":
-        """What is left where each new token sees `window` tokens at most; None where the sums don't tell.
+        """What is left where each new token sees `window` tokens at most; None where the sums don't say.
 
         Of a step with one new token a sequence, what they see together is at most that of equal lengths.
         """

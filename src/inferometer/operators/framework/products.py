@@ -100,14 +100,14 @@ def _scaled_mm(call: OpCall) -> Work:
     a, b = call.tensor(0), call.tensor(1)
     m, n, k = _sizes(a, b, 2)
     k *= 2 if a.dtype == b.dtype == _PAIRS else 1
-    extra = [call.maybe_tensor(at) for at in range(2, 6)]  # behind them may be an output
+    extra = [call.maybe_tensor(at) for at in range(2, 6)]  # after them may be an output
     is_old = len(call.inputs) > 3 and isinstance(call.inputs[3], str)
     out = _dtype_argument(call, 3 if is_old else 6)
     return _product(call, 1, m, n, k, a, b, a.bytes + b.bytes + read_bytes(extra), m * n * out)
 
 
 def _scaled_mm_v2(call: OpCall) -> Work:
-    """The same with lists of scales, each with its recipe, which tells a scale's type: lists don't record types."""
+    """The same with lists of scales, each with its recipe, which shows a scale's type: lists don't record types."""
     a, b = call.tensor(0), call.tensor(1)
     m, n, k = _sizes(a, b, 2)
     k *= 2 if a.dtype == b.dtype == _PAIRS else 1

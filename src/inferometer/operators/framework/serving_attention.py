@@ -87,7 +87,7 @@ _FA3 = either(
 def _flash_attention_3(call: OpCall) -> Work:
     """q, k, v, and from 6 on the output, beginnings of sequences, tokens in use, greatest lengths and a page table.
 
-    The causal flag is at 24, both sizes of the window behind it. With a page table, or tokens in use, k and v are
+    The causal flag is at 24, both sizes of the window after it. With a page table, or tokens in use, k and v are
     caches: how much of them is read isn't in the arguments.
     """
     if any(call.maybe_tensor(at) for at in (3, 4, 5)):

@@ -1,7 +1,7 @@
 """The recorded processes with their children, and the processor time that they took.
 
 Children come from /proc/PID/task/TID/children where the kernel has it, else from the parents that all of
-/proc/*/stat name. They are looked for once a second where anything began since (/proc/loadavg tells the last id given),
+/proc/*/stat name. They are looked for once a second where anything began since (/proc/loadavg shows the last id given),
 less often where that takes long: one that lives for less may be missed, and is then somebody else's.
 """
 
@@ -19,7 +19,7 @@ def process_cpu_ns(process: int) -> int | None:
     """Processor time of all threads of a process, ns; None where it is gone.
 
     Linux's clock of another process: its number is (~pid << 3) | 2, as clock_getcpuclockid(3) makes it. No file of
-    /proc tells this finer than 10 ms.
+    /proc shows this finer than 10 ms.
     """
     try:
         return time.clock_gettime_ns((~process << 3) | 2)

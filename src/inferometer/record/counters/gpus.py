@@ -2,7 +2,7 @@
 
 NVML numbers by PCI address and knows nothing of CUDA_VISIBLE_DEVICES; what both share is the UUID. Once torch has
 initialised CUDA in this process, torch says the order. Before that (asking it would initialise CUDA, after which a
-fork fails) the variable does; where neither tells, NVML's order is taken, which is CUDA's where all cards are alike or
+fork fails) the variable does; where neither says, NVML's order is taken, which is CUDA's where all cards are alike or
 CUDA_DEVICE_ORDER=PCI_BUS_ID. Source: CUDA C++ Programming Guide, environment variables.
 """
 

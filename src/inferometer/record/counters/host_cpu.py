@@ -21,7 +21,7 @@ from inferometer.record.counters.metric import CounterSource, HostProbe, Metric,
 
 _IDLE = (3, 4)  # fields of /proc/stat: idle, and waiting for disks
 _STEAL = 7
-_COUNTED = 8  # the fields behind these are part of `user` already
+_COUNTED = 8  # the fields after these are part of `user` already
 METRICS = (
     Metric("others_cpu_usage", "%", "Time of all cores that others took.", "cause"),
     Metric("host_cpu_usage", "%", "Time of all cores that wasn't idle.", "effect"),
@@ -43,7 +43,7 @@ class _Cpu:
         own_ns = self._place.family.cpu_ns()
         self._shares([int(each) for each in lines[0].split()[1 : _COUNTED + 1]], own_ns, found)
         self._rates.per_s(found, "process_cpu_usage", own_ns, now_ns, 100 / 1e9)
-        for line in reversed(lines):  # behind one line a core, and one of interrupts that may be long
+        for line in reversed(lines):  # after one line per core, and one of interrupts that may be long
             name, _, count = line.partition(" ")
             if name == "procs_running":
                 found["run_queue"] = int(count)

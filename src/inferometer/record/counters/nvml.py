@@ -61,7 +61,7 @@ class Gpu(NumberedGpu):
     _rates: Rates = field(default_factory=Rates)
 
     def read(self, now_ns: int) -> Reading:
-        """Values that the driver tells."""
+        """Values that the driver reports."""
         if self.device is None:
             return {}
         found = _of_state(self.nvml.state())

@@ -38,7 +38,7 @@ class SlowGpu(NumberedGpu):
     _has_own: bool = False
 
     def read(self, now_ns: int) -> Reading:
-        """Values that the driver tells."""
+        """Values that the driver reports."""
         if self.device is None:
             return {}
         sent, received = self.nvml.pcie_bytes_per_s()

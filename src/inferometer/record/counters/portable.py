@@ -1,4 +1,4 @@
-"""What psutil tells of a system without /proc (macOS): the same metrics, under the same names, as far as it has them.
+"""What psutil reports of a system without /proc (macOS): the same metrics, under the same names, as far as it has them.
 
 Where /proc is, it isn't used and nothing is reported. The processors' clock isn't taken from it: on macOS it is a
 constant.

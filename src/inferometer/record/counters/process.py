@@ -27,7 +27,7 @@ METRICS = (
     Metric("cpu_stopped", "fraction", "1 while a signal has stopped the first process.", "cause", own=True),
 )
 _STOPPED = "Tt"  # by a signal, by a debugger
-_MINOR, _MAJOR, _THREADS = 7, 9, 17  # fields of stat behind the name in parentheses
+_MINOR, _MAJOR, _THREADS = 7, 9, 17  # fields of stat after the name in parentheses
 
 
 class _Own:

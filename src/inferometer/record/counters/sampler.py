@@ -157,7 +157,7 @@ class CounterSampler:
 
     def _know(self, device: Device) -> None:
         """What a profiler has recorded of the device stays."""
-        self._sink.tell(lambda facts: _with_device(facts, device))
+        self._sink.change_facts(lambda facts: _with_device(facts, device))
 
     def _run(self, lane: SamplingThread) -> None:
         lane.run(self._stop, self._note)
@@ -166,7 +166,7 @@ class CounterSampler:
         """In the place of the note before: a recording that is killed has one of some seconds ago."""
         alignment = self.alignment()
         if alignment is not None:
-            self._sink.tell(lambda facts: _with_note(facts, alignment.in_words()))
+            self._sink.change_facts(lambda facts: _with_note(facts, alignment.in_words()))
 
 
 def find_sources() -> Mapping[str, CounterSource]:

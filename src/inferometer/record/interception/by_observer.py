@@ -136,7 +136,7 @@ class ByObserver:
         if isinstance(called, FunctionType):
             self._observer.watch(called, vars(torch.compiler), self._number_of_text)
         else:
-            self._sink.tell(with_note(_NO_MODULES))
+            self._sink.change_facts(with_note(_NO_MODULES))
 
     def _number_of_text(self, module: Any, outermost: Any) -> int:
         try:

@@ -34,7 +34,7 @@ class OpCount:
         if table == "ops":
             self.ops += rows
 
-    def tell(self, change: "Callable[[Facts], Facts]") -> None:
+    def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
         """Nothing to tell."""
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:

@@ -48,7 +48,7 @@ class EveryNth:
         with self._lock:
             if not self._is_told:
                 self._is_told = True
-                self._sink.tell(with_note(NOTE.format(every=self._every)))
+                self._sink.change_facts(with_note(NOTE.format(every=self._every)))
         self._count(number, 1)
 
     def end(self, number: int) -> None:

@@ -105,7 +105,7 @@ class Handover:
         )
         if not self._is_noted:
             self._is_noted = True
-            self._sink.tell(with_note(self._note))
+            self._sink.change_facts(with_note(self._note))
 
     def _times(self, starts: ArrayLike, ends: ArrayLike) -> dict[str, Any]:
         start_ns, end_ns = np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)

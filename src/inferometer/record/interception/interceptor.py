@@ -122,6 +122,6 @@ class Interception:
         def change(facts: Facts) -> Facts:
             return msgspec.structs.replace(facts, recorded={**facts.recorded, **self._known})
 
-        self._sink.tell(change)
+        self._sink.change_facts(change)
         if note is not None:
-            self._sink.tell(with_note(note))
+            self._sink.change_facts(with_note(note))

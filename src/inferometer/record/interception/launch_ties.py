@@ -29,7 +29,7 @@ class OpsSeen:
                 ends = starts + np.asarray(columns["dur_ns"], dtype=np.int64)
                 self.open_ops.add(thread, starts, ends, np.asarray(columns["external_id"], dtype=np.int64))
 
-    def tell(self, change: "Callable[[Facts], Facts]") -> None:
+    def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
         """Nothing to tell."""
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:

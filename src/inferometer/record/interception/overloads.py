@@ -101,7 +101,7 @@ def _arguments(schema: Any) -> tuple[Argument, ...]:
 def _work(function: Any, schema: Any, op: str) -> int:
     """Whether calls compute, by the schema: a result that is an argument's view, unwritten, is metadata alone.
 
-    Ops made of others that inference mode shows whole (`aten::reshape`, `aten::to`) may copy: each result tells.
+    Ops made of others that inference mode shows whole (`aten::reshape`, `aten::to`) may copy: each result says.
     """
     import torch
 

@@ -109,7 +109,7 @@ def add_any(key: list[Any], value: Any) -> None:
 
 
 def add_named(key: list[Any], kwargs: Mapping[str, Any]) -> None:
-    """Add keyword arguments to a key, behind all others."""
+    """Add keyword arguments to a key, after all others."""
     named: list[Any] = []
     for name, value in kwargs.items():
         of_one: list[Any] = []

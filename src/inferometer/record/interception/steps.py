@@ -1,7 +1,7 @@
 """Steps that the user's program marks: `step(phase="decode", batch=4)`.
 
 A step is a row of `steps`, where what wasn't known is null, and a range of `spans` on the thread, named as SGLang names
-its steps where it tells as much (`step[DECODE bs=4]`), so that it stands in call paths and viewers.
+its steps where it shows as much (`step[DECODE bs=4]`), so that it stands in call paths and viewers.
 """
 
 import itertools
@@ -203,7 +203,7 @@ def _end_from(first: MarkedStep) -> None:
 
 
 def _known_values(phase: str | None, facts: Mapping[str, Fact]) -> dict[str, int | None]:
-    """The columns of `steps` that the facts tell; by default, a decode step makes one token per sequence."""
+    """The columns of `steps` that the facts say; by default, a decode step makes one token per sequence."""
     known = {name: _whole(facts.get(name)) for name in _TOLD}
     tokens = _whole(facts.get("tokens"))
     if phase == "prefill" and known["prefill_tokens"] is None:

@@ -103,7 +103,7 @@ class Journal:
         if rows > 0 and not self._is_over:
             self._pending.append(Batch(table, rows, columns))
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
         """Change what the recording says of itself: a device that was found, a note."""
         if not self._is_over:
             with self._telling:
@@ -158,7 +158,7 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if error is not None:
             note = f"The recording ended with {type(error).__name__}: {error}"[:500]
-            self.tell(lambda facts: msgspec.structs.replace(facts, notes=(*facts.notes, note)))
+            self.change_facts(lambda facts: msgspec.structs.replace(facts, notes=(*facts.notes, note)))
         self.close()
 
     def _run(self) -> None:
@@ -179,10 +179,10 @@ class Journal:
             troubles = [f"rows can't be written: {error!r}"]
             with self._telling:
                 self._losses.count("rows_not_written", rows, example=repr(error)[:200])
-        if troubles and (tell := self._on_trouble):
+        if troubles and (report := self._on_trouble):
             self._on_trouble = None
             with suppress(Exception):  # the user's function, or a warning that is an error there
-                tell(f"{self.path}: {troubles[0]}")
+                report(f"{self.path}: {troubles[0]}")
 
     def _facts_and_losses(self, *, finished: bool) -> tuple[Facts, Losses]:
         with self._telling:

@@ -232,7 +232,7 @@ def _first(part: JournalPart, number: int) -> int:
 
 
 def _keyed(table: str, rows: pl.DataFrame, number: int) -> pl.DataFrame:
-    """With what they are sorted by: their time; a row without one stays behind the one before it."""
+    """With what they are sorted by: their time; a row without one stays after the one before it."""
     time = TABLES[table].time
     own = pl.lit(number) if time is None else pl.col(time).forward_fill().backward_fill().fill_null(_NO_TIME)
     return rows.with_columns(own.cast(pl.Int64).alias(_KEY), pl.lit(number).alias(_PART))

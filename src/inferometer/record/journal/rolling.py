@@ -115,8 +115,8 @@ class RollingStore:
         self._waiting += rows
         self._pending.append(Batch(table, rows, columns))
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
-        """As `Sink.tell`."""
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
+        """As `Sink.change_facts`."""
         with self._telling:
             self._facts, self._is_changed = change(self._facts), True
 

@@ -90,11 +90,11 @@ class Account:
             devices = (*facts.devices, *(device for device in new if device.device not in named))
             return msgspec.structs.replace(facts, devices=devices, versions={**about.versions, **facts.versions})
 
-        self.sink.tell(add)
+        self.sink.change_facts(add)
 
     def problem(self, text: str) -> None:
         """Say once what isn't recorded, and why."""
-        self.sink.tell(_noted(_WINDOWS + text, _WINDOWS + text))
+        self.sink.change_facts(_noted(_WINDOWS + text, _WINDOWS + text))
 
     def say(self) -> None:
         """Bring the notes up to date."""
@@ -102,7 +102,7 @@ class Account:
             notes = [self._of_windows(), self._of_clock(), self._of_lost(), self._of_kineto()]
         for start, text in notes:
             if text:
-                self.sink.tell(_noted(start + text, start))
+                self.sink.change_facts(_noted(start + text, start))
 
     def _of_windows(self) -> tuple[str, str]:
         start = f"{_WINDOWS}recorded "
@@ -145,7 +145,7 @@ class Account:
 
 
 def _noted(text: str, start: str) -> Callable[[Facts], Facts]:
-    """Put `text` in the place of the note that begins with `start`, else behind the others."""
+    """Put `text` in the place of the note that begins with `start`, else after the others."""
 
     def change(facts: Facts) -> Facts:
         notes = list(facts.notes)

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class OtherProfiles:
-    """The program's own use of torch.profiler: `begins` is called before each of its profiles, `ended` behind it.
+    """The program's own use of torch.profiler: `begins` is called before each of its profiles, `ended` after it.
 
     Methods of `torch.autograd.profiler.profile` are replaced meanwhile; `torch.profiler` goes through it.
     """

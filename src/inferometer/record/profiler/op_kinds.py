@@ -14,7 +14,7 @@ class OpKinds:
         self._known: dict[str, Kind] = {}
 
     def __call__(self, name: str) -> Kind:
-        """Of one name, with its namespace; an overload's name behind a dot may be there."""
+        """Of one name, with its namespace; an overload's name after a dot may be there."""
         if name not in self._known:
             self._known[name] = _kind(name.partition(".")[0])
         return self._known[name]

@@ -91,7 +91,7 @@ class Session:
         """Have a range recorded; our clock before and after its begin, and before and after its end.
 
         Within it, where a device is in use, a harmless call of the driver is recorded: without the processor's ops
-        there is no range, and the call tells the device's clock.
+        there is no range, and the call shows the device's clock.
         """
         range_ = self._torch.autograd.profiler.record_function(name)
         stream = self._find_stream()

@@ -83,7 +83,7 @@ _START_VLLM = (
 
 @dataclass(frozen=True)
 class Server:
-    """A running engine. `ranks`: how many trace files it will write here, where it tells; `traces`: where to."""
+    """A running engine. `ranks`: how many trace files it will write here, where it says; `traces`: where to."""
 
     engine: Engine
     version: str | None = None

@@ -1,6 +1,6 @@
 """Where a server's traces will lie, and whether they can be seen from here.
 
-SGLang is given a folder with each request. vLLM has its own since it was started, which its process tells where that is
+SGLang is given a folder with each request. vLLM was started with its own, which is read from its process where that is
 on this machine. A server on another machine writes there: its files can be joined only through a shared folder.
 """
 
@@ -91,8 +91,8 @@ def _own_folder(server: Server, port: int) -> Path | None:
 
     The latter needn't be there: vLLM makes it as it first writes.
     """
-    told = Path(server.traces) if server.traces else None
-    return told if told is not None and told.is_dir() else find_profiler_folder(port)
+    reported = Path(server.traces) if server.traces else None
+    return reported if reported is not None and reported.is_dir() else find_profiler_folder(port)
 
 
 def _look_in(folder: str, host: str, server: Server, *, is_here: bool) -> str:

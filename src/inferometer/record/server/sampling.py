@@ -86,9 +86,9 @@ class WithoutProcesses:
         if any(kept):
             self._sink.add(table, sum(kept), {name: _compressed(values, kept) for name, values in columns.items()})
 
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
-        """As `Sink.tell`."""
-        self._sink.tell(change)
+    def change_facts(self, change: Callable[[Facts], Facts]) -> None:
+        """As `Sink.change_facts`."""
+        self._sink.change_facts(change)
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """As `Sink.lose`."""

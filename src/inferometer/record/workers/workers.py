@@ -45,7 +45,7 @@ def watched(recording: Running) -> Iterator[None]:
 
 @contextmanager
 def _in_environment(plan: Plan) -> Iterator[None]:
-    """The variables that tell workers; not where an enclosing recording has set them."""
+    """The variables that workers read; not where an enclosing recording has set them."""
     if read_plan(os.environ) is not None:
         yield
         return

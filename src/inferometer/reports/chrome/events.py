@@ -1,4 +1,4 @@
-"""Rows of each table as events of the Trace Event Format, one JSON object a row, under the names that PyTorch writes.
+"""Rows of each table as events of the Trace Event Format, one JSON object per row, under the names that PyTorch writes.
 
 Polars builds the text of a whole batch at once. Times are microseconds with three decimals, made from integers: they
 say exactly the nanoseconds. What is null is left out. `FORMS` says which rows of which table have an event.

@@ -16,7 +16,7 @@ from inferometer.fleet.questions.savings import fleet_savings
 from inferometer.fleet.questions.times import HOUR_NS, What, fleet_times
 from inferometer.fleet.tables import TRACE
 from inferometer.reports.fleet.cells import NOT_SAID, Cells
-from inferometer.reports.fleet.sums import Shown, Summed, kept_things, sums_data
+from inferometer.reports.fleet.sums import FromSums, QuestionSums, kept_things, sums_data
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.view import sections_of
 
@@ -32,14 +32,14 @@ TIMES: Final[tuple[tuple[What, tuple[str, ...]], ...]] = (
 )
 _CELL: Final = "cell"
 _TIME_SUMS: Final = ("total_ns", "gpu_hours", "launches", "traces")
-_TRACES: Final = Shown("traces")
+_TRACES: Final = FromSums("traces")
 _OVERVIEW: Final = {
-    **{name: Shown(name) for name in ("traces", "kernel_ns", "findings")},
-    "held_gpu_hours": Shown("held_ns", per=HOUR_NS),
-    "above_gpu_hours": Shown("above_ns", per=HOUR_NS),
-    "busy_share": Shown("busy_ns", over="held_ns", own=True),
-    "launch_bound_share": Shown("launch_bound_ns", over="stepped_ns", own=True),
-    "above_share": Shown("above_ns", over="modelled_ns", own=True),
+    **{name: FromSums(name) for name in ("traces", "kernel_ns", "findings")},
+    "held_gpu_hours": FromSums("held_ns", per=HOUR_NS),
+    "above_gpu_hours": FromSums("above_ns", per=HOUR_NS),
+    "busy_share": FromSums("busy_ns", over="held_ns", own=True),
+    "launch_bound_share": FromSums("launch_bound_ns", over="stepped_ns", own=True),
+    "above_share": FromSums("above_ns", over="modelled_ns", own=True),
 }
 
 
@@ -63,11 +63,11 @@ def times_question(fleet: Fleet, cells: Cells, what: What, keys: Sequence[str]) 
     rows = fleet_times(_celled(fleet, cells), what, by=_CELL).frame.rename({"group": _CELL})
     rows = rows.select(_CELL, *keys, *_TIME_SUMS)
     shown = {
-        "share": Shown("total_ns", over="total_ns"),
-        "gpu_hours": Shown("gpu_hours"),
-        **{name: Shown(name) for name in ("total_ns", "launches", "traces")},
+        "share": FromSums("total_ns", over="total_ns"),
+        "gpu_hours": FromSums("gpu_hours"),
+        **{name: FromSums(name) for name in ("total_ns", "launches", "traces")},
     }
-    summed = Summed(rows, keys, _TIME_SUMS, shown, strict=frozenset({"launches"}))
+    summed = QuestionSums(rows, keys, _TIME_SUMS, shown, strict=frozenset({"launches"}))
     phase = "phase" if what == "classes" else None
     return _question(what, found, summed, cells, phase=phase)
 
@@ -82,7 +82,7 @@ def overview_question(fleet: Fleet, cells: Cells, by: str | None) -> Question:
     found = fleet_overview(fleet, by=by)
     if by is not None:
         found = replace(found, frame=found.frame.with_columns(pl.col("group").fill_null(NOT_SAID)))
-    return _question(f"by-{by or 'none'}", found, Summed(rows, ("group",), values, _OVERVIEW), cells)
+    return _question(f"by-{by or 'none'}", found, QuestionSums(rows, ("group",), values, _OVERVIEW), cells)
 
 
 def models_question(fleet: Fleet, cells: Cells) -> Question:
@@ -92,9 +92,12 @@ def models_question(fleet: Fleet, cells: Cells) -> Question:
     recognised = recognised_traces(fleet)
     rows = recognised.join(of, on=TRACE).with_columns(pl.lit(1, dtype=pl.Int64).alias("traces"))
     sums = rows.group_by(_CELL, *keys).agg(pl.col("held_ns", "op_ns", "traces").sum())
-    shown = {"held_gpu_hours": Shown("held_ns", per=HOUR_NS), "op_ns": Shown("op_ns"), "traces": _TRACES}
+    shown = {"held_gpu_hours": FromSums("held_ns", per=HOUR_NS), "op_ns": FromSums("op_ns"), "traces": _TRACES}
     return _question(
-        "models", fleet_models(fleet, recognised), Summed(sums, keys, ("held_ns", "op_ns", "traces"), shown), cells
+        "models",
+        fleet_models(fleet, recognised),
+        QuestionSums(sums, keys, ("held_ns", "op_ns", "traces"), shown),
+        cells,
     )
 
 
@@ -106,12 +109,12 @@ def importance_question(fleet: Fleet, cells: Cells) -> Question:
         pl.col("total_ns", "held_ns", "traces").sum(), pl.col("operator").drop_nulls().first()
     )
     shown = {
-        "time_weight": Shown("total_ns", over="total_ns"),
-        "gpu_hours_weight": Shown("held_ns", over="held_ns"),
-        "total_ns": Shown("total_ns"),
+        "time_weight": FromSums("total_ns", over="total_ns"),
+        "gpu_hours_weight": FromSums("held_ns", over="held_ns"),
+        "total_ns": FromSums("total_ns"),
         "traces": _TRACES,
     }
-    summed = Summed(rows, KEYS, ("total_ns", "held_ns", "traces"), shown)
+    summed = QuestionSums(rows, KEYS, ("total_ns", "held_ns", "traces"), shown)
     return _question("importance", fleet_importance(fleet, top=TOP), summed, cells)
 
 
@@ -123,19 +126,19 @@ def savings_question(fleet: Fleet, cells: Cells) -> Question:
     held = dict(holding.traces.join(cells.of, on=TRACE).group_by(_CELL).agg(pl.col("held_ns").sum()).iter_rows())
     saved = 1 - 1 / (1 + found.faster)
     shown = {
-        "share": Shown("total_ns", over="held_ns", factor=saved),
-        "saved_gpu_hours": Shown("total_ns", factor=saved, per=HOUR_NS),
-        "total_ns": Shown("total_ns"),
+        "share": FromSums("total_ns", over="held_ns", factor=saved),
+        "saved_gpu_hours": FromSums("total_ns", factor=saved, per=HOUR_NS),
+        "total_ns": FromSums("total_ns"),
         "traces": _TRACES,
     }
     whole = {"held_ns": [held.get(cell, 0) for cell in range(cells.count)]}
-    summed = Summed(
+    summed = QuestionSums(
         rows.select(_CELL, *_KERNEL, "total_ns", "traces"), _KERNEL, ("total_ns", "traces"), shown, whole=whole
     )
     return _question("savings", found, summed, cells)
 
 
-def _question(name: str, found: Any, summed: Summed, cells: Cells, *, phase: str | None = None) -> Question:
+def _question(name: str, found: Any, summed: QuestionSums, cells: Cells, *, phase: str | None = None) -> Question:
     kept, total = kept_things(summed)
     things = _with_what_goes_along(kept, summed)
     missing = {name: dtype for name, dtype in found.frame.schema.items() if name not in things.columns}
@@ -145,7 +148,7 @@ def _question(name: str, found: Any, summed: Summed, cells: Cells, *, phase: str
     return Question(name, found, sums_data(summed, kept, section, cells, total=total, phase=phase))
 
 
-def _with_what_goes_along(kept: pl.DataFrame, summed: Summed) -> pl.DataFrame:
+def _with_what_goes_along(kept: pl.DataFrame, summed: QuestionSums) -> pl.DataFrame:
     """Things with what each has and isn't added up: the catalogue's operator."""
     also = [name for name in summed.rows.columns if name not in (_CELL, *summed.keys, *summed.values)]
     known = summed.rows.group_by(summed.keys).agg(pl.col(also).drop_nulls().first())

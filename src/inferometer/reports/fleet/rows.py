@@ -9,7 +9,7 @@ from inferometer.fleet.questions.changes import FleetChanges
 from inferometer.fleet.questions.outliers import FleetOutliers
 from inferometer.reports.base import is_right
 from inferometer.reports.fleet.cells import Cells
-from inferometer.reports.fleet.sums import column_data, texts_of
+from inferometer.reports.fleet.columns import column_data, texts_of
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.view import sections_of
 

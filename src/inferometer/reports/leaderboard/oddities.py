@@ -17,11 +17,11 @@ _TONES = {
     "tokens_guessed_from_grid": "warning",
     "dtype_differs_from_operator": "warning",
     "inferred_in_label": "low",
-}  # what tells of a shape's size or cache without being wrong isn't here
+}  # what only reflects a shape's size or cache, and isn't wrong, isn't here
 
 
 def build_oddities(board: Leaderboard) -> Block:
-    """A line an oddity, with its shapes behind it."""
+    """One line per oddity, with its shapes."""
     points = [point for flag, tone in _TONES.items() if (point := _point(board, flag, tone))]
     words = "Read the figures of these shapes with care: what was published or traced of them doesn't fit together."
     parts: list[Part] = [Words(words), Points(points)] if points else []

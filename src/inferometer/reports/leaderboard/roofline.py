@@ -26,7 +26,7 @@ _MODELLED = (
 
 @dataclass(frozen=True)
 class _Dot:
-    """A shape in the chart: FLOP/B, FLOP/s, and what hovering tells."""
+    """A shape in the chart: FLOP/B, FLOP/s, and what hovering says."""
 
     operator: str
     regime: str

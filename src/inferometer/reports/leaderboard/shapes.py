@@ -26,7 +26,7 @@ _LAST = ("flops", "bytes", "flags")
 
 
 def build_shapes(board: Leaderboard) -> Block:
-    """A tab a platform, an operator behind each line."""
+    """One tab per platform; a line unfolds to an operator."""
     legend = Words(f"S: {LEGEND}", "note")
     return Block("shapes", _TITLE, [legend, Tabs("Device", [_tab(board, platform) for platform in board.platforms])])
 
@@ -75,7 +75,7 @@ def _aside(found: Catalogued) -> str:
 
 
 def _with_published(section: Section, found: Catalogued, shared: Sequence[str]) -> Section:
-    """The sheet's table with the published figures behind S."""
+    """The sheet's table with the published figures after S."""
     frame = section.frame.with_columns(
         published_ns=pl.Series([shape.published_bound_ns for shape in found.shapes], dtype=pl.Float64),
         published_fraction=pl.Series([shape.published_fraction for shape in found.shapes], dtype=pl.Float64),

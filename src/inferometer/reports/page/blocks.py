@@ -72,7 +72,7 @@ class Band:
 class Grid:
     """A table that the reader can sort and filter. `group` is a column whose values fold rows together.
 
-    At most `MOST_ROWS` rows are shown; those behind them are one row, with their number and sums.
+    At most `MOST_ROWS` rows are shown; those after them are one row, with their number and sums.
 
     Attributes:
         sums: Columns that may be added up, for subtotals of groups, of filtered rows and of rows left out. None: those
@@ -228,7 +228,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts behind a line that unfolds them. `aside` stands small next to the title, `band` sets it apart."""
+    """Parts that a line unfolds. `aside` stands small next to the title, `band` sets it apart."""
 
     title: str
     parts: Sequence["Part"]

@@ -87,7 +87,7 @@ def cut(text: str, longest: int = LABEL) -> str:
 
 
 def distinct(labels: Sequence[str]) -> list[str]:
-    """The labels, with a number behind those that repeat: equal categories of an axis would fall together."""
+    """The labels, with a number after those that repeat: equal categories of an axis would fall together."""
     seen: dict[str, int] = {}
     found = []
     for label in labels:

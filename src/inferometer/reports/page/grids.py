@@ -35,7 +35,7 @@ class TableLimits:
 
 @dataclass(frozen=True)
 class Head:
-    """A column's heading. `kind` tells the script how to write a sum, `summed` whether there is one.
+    """A column's heading. `kind` shows the script how to write a sum, `summed` whether there is one.
 
     `spare`: where the window is too narrow, columns with the highest are left out first.
     """
@@ -145,7 +145,7 @@ class _Arranged:
         return [*self._section.notes, f"Left out, since no row has it: {', '.join(self._unused)}."]
 
     def _short_names(self, field: Field) -> Mapping[str, str]:
-        """What is seen of each name: of a kernel what its name tells, of others as much as there is room for."""
+        """What is seen of each name: of a kernel what its name says, of others as much as there is room for."""
         if field.kind == "sentence" or field.column in self._grid.whole:
             return {}
         values = self._frame[field.column].head(self._limits.rows).cast(pl.String)

@@ -50,9 +50,9 @@ def page_sections() -> tuple[AnySection, ...]:
 
 
 def in_order(sections: Mapping[str, AnySection]) -> tuple[AnySection, ...]:
-    """Each behind the one that it follows. Of several behind the same one, those with the fewest followers come first.
+    """Each after the one that it follows. Of several after the same one, those with the fewest followers come first.
 
-    So a section of another package stands right behind the one that it names.
+    So a section of another package stands right after the one that it names.
 
     Raises:
         UnknownName: One follows a section that isn't there.

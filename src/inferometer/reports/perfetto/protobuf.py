@@ -1,7 +1,7 @@
 """Protocol Buffers as bytes: one message at a time, or a whole column of them at once.
 
 Source: the encoding page of protobuf.dev, read 2025-11-21. Writes varints, 64-bit values and length-delimited fields,
-which is all that a Perfetto trace needs. Ours, because a library that builds an object a message takes ten times as
+which is all that a Perfetto trace needs. Ours, because a library that builds an object per message takes ten times as
 long; the tests decode what this writes with Google's.
 """
 
@@ -96,7 +96,7 @@ def repeated(each: Columns, counts: Integers) -> Columns:
 
 
 def joined(*parts: Columns) -> Columns:
-    """The parts of each row behind each other."""
+    """The parts of each row one after the other."""
     sizes = sum((part.sizes for part in parts[1:]), parts[0].sizes)
     data = np.empty(int(sizes.sum()), np.uint8)
     at = np.cumsum(sizes) - sizes
@@ -122,7 +122,7 @@ def _tag(number: int, wire: int) -> bytes:
 
 
 def _varints(values: Numbers) -> tuple[Bytes, Integers]:
-    """A row of bytes a value, as wide as the longest needs, and how many of them count."""
+    """One row of bytes per value, as wide as the longest needs, and how many of them count."""
     unsigned = values.astype(np.int64, copy=False).view(np.uint64)
     sizes = np.searchsorted(_STEPS, unsigned, "right").astype(np.int64) + 1
     width = int(sizes.max(initial=1))

@@ -8,7 +8,7 @@ from inferometer.reports.page.blocks import Block, Facts, Grid, Point, Points, W
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
-from inferometer.reports.ranking.contenders import build_operators, build_ranking
+from inferometer.reports.ranking.candidates import build_operators, build_ranking
 from inferometer.reports.ranking.definitions import build_definitions
 from inferometer.reports.ranking.differences import build_differences
 from inferometer.reports.ranking.shapes import build_shapes
@@ -52,7 +52,7 @@ def render_ranking_text(ranking: Ranking, *, title: str, command: str) -> str:
 
 
 def _remarks(ranking: Ranking) -> Block | None:
-    """What to know before believing the order; of two runs' differences their own section tells."""
+    """What to know before believing the order; of two runs' differences their own section says."""
     known = 0 if ranking.differences is None else len(remarks_of(ranking.differences))
     remarks = remarks_of(ranking)
     words = remarks[: len(remarks) - known]

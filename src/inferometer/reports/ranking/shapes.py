@@ -1,4 +1,4 @@
-"""Every shape of every candidate, an operator behind each line."""
+"""Every shape of every candidate; a line unfolds to an operator."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
 """The part that all replay scripts share: draws the tensors of a call, finds its op in PyTorch, runs and times it.
 
-Its text behind this docstring is copied into each script, so it needs the standard library and torch alone. Tensors
+Its text after this docstring is copied into each script, so it needs the standard library and torch alone. Tensors
 are views over buffers with the recorded strides: what was broadcast or sliced is so again.
 """
 

@@ -63,7 +63,7 @@ class KernelRatio(Part):
 
 
 class CandidatePath(Part):
-    """A path in a candidate, held against the base."""
+    """A path in a candidate, compared with the base."""
 
     ratio: Ratio
     interval: Interval

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from inferometer.bench.results import Conditions, Contender, ShapeResult
+from inferometer.bench.results import CandidateRecord, Conditions, ShapeResult
 from inferometer.reports.schemas.fields import Document, says
 
 
@@ -19,7 +19,7 @@ class Bench(Document):
     stage: Annotated[str, says("`correct` or `fast`.")]
     versions: Annotated[dict[str, str], says("Versions of libraries.")]
     settings: Annotated[dict[str, Any], says("What was asked.")]
-    contenders: Annotated[list[Contender], says("Whose kernels ran, the base first.")]
+    contenders: Annotated[list[CandidateRecord], says("Whose kernels ran, the base first.")]
     results: Annotated[list[ShapeResult], says("One for each kernel and shape; times in ns of one call.")]
     conditions: Annotated[Conditions, says("The machine while it ran.")]
     format: Annotated[str, says("`inferometer-bench`: that of the file of `-o`.")]

@@ -1,4 +1,4 @@
-"""`kernels`: time by kernel, or by what the names of kernels tell."""
+"""`kernels`: time by kernel, or by what the names of kernels say."""
 
 from typing import Annotated
 
@@ -21,9 +21,9 @@ from inferometer.trace.facts import PrintedTotals
 
 
 class KernelRow(PrintedStatistics):
-    """One kernel, or all kernels of which the name tells the same; what `by` says is its key.
+    """One kernel, or all kernels of which the name shows the same; what `by` says is its key.
 
-    That is null in the row of kernels whose name doesn't tell it.
+    That is null in the row of kernels whose name doesn't show it.
     """
 
     kernel: Annotated[str | UnsetType, says("With `by` name: the kernel's name.")] = UNSET

@@ -1,4 +1,4 @@
-"""`names decode`: what the names of kernels tell."""
+"""`names decode`: what the names of kernels say."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ class NameEvidence(Part):
 
 
 class DecodedName(Part):
-    """A name and what it tells; null is what it doesn't."""
+    """A name and what it says; null is what it doesn't."""
 
     name: Annotated[str, says("The name, as given.")]
     library: Annotated[str, says("Where the kernel is from.")]
@@ -40,7 +40,7 @@ class DecodedName(Part):
 
 
 class Names(Document):
-    """What the names tell, in the order given."""
+    """What the names say, in the order given."""
 
     names: list[DecodedName]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from inferometer.bench.results import Conditions, Contender, ShapeResult
+from inferometer.bench.results import CandidateRecord, Conditions, ShapeResult
 from inferometer.reports.schemas.fields import Document, Part, says
 from inferometer.reports.schemas.ranking_differences import DifferenceParts, Figure
 from inferometer.reports.schemas.report import Page
@@ -22,7 +22,7 @@ class RankedRun(Part):
     stage: Annotated[str, says("`correct` or `fast`.")]
     versions: Annotated[dict[str, str], says("Versions of libraries.")]
     settings: Annotated[dict[str, Any], says("What was asked.")]
-    contenders: Annotated[list[Contender], says("Whose kernels ran.")]
+    contenders: Annotated[list[CandidateRecord], says("Whose kernels ran.")]
     conditions: Annotated[Conditions, says("The machine while it ran.")]
     format: Annotated[str, says("`inferometer-bench`.")]
     version: Annotated[int, says("Version of the file's form.")]
@@ -92,13 +92,13 @@ class RankedShape(ShapeResult, frozen=True, kw_only=True):
     no_sol_fraction: Annotated[str | None, says("Why there is none. Its words may change.")]
 
 
-class RankedContender(Part):
+class RankedCandidate(Part):
     """A candidate on one device."""
 
     rank: Annotated[int | None, says("Its place; null where nothing decides.")]
     tied: Annotated[bool, says("Whether it can't be told from a neighbour.")]
     contender: Annotated[str, says("Its name.")]
-    about: Annotated[Contender, says("Whose kernels these are.")]
+    about: Annotated[CandidateRecord, says("Whose kernels these are.")]
     right: Annotated[bool, says("Whether every shape is right.")]
     own_share: Annotated[float | None, says("Of its time, in kernels of its own, 0 to 1; null where nothing tells.")]
     library: Annotated[bool, says("Whether most of its time is in kernels of others.")]
@@ -117,7 +117,7 @@ class DeviceRanking(Part):
     shapes: Annotated[int, says("Shapes that count: all candidates ran them.")]
     shapes_left_out: Annotated[int, says("Shapes that only some ran.")]
     superseded: list[Superseded]
-    contenders: Annotated[list[RankedContender], says("The best first.")]
+    contenders: Annotated[list[RankedCandidate], says("The best first.")]
 
 
 class Ranking(Document):

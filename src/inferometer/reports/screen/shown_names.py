@@ -1,6 +1,6 @@
 """Names that fit and tell rows apart: short names of kernels, and names cut in the middle, never two to one text.
 
-Where two names would read alike, the words at which they part are added, in brackets behind a short name and between
+Where two names would read alike, the words at which they part are added, in brackets after a short name and between
 the beginning and the end of one that is cut. Names that differ in nothing that is shown are numbered: `#2`.
 """
 
@@ -24,9 +24,9 @@ _HEAD: Final = 0.6  # of what is kept of a name: beginnings say more than ends
 
 
 def label_kernels(names: Iterable[str]) -> dict[str, str]:
-    """By name of a kernel what it is, as its name tells: `moe matmul bf16×mxfp4 16x128x256`, no two alike.
+    """By name of a kernel what it is, as its name says: `moe matmul bf16×mxfp4 16x128x256`, no two alike.
 
-    A name that tells nothing stays, without its parameters.
+    A name that shows nothing stays, without its parameters.
     """
     distinct = [*dict.fromkeys(names)]
     labels = {name: _label(name) for name in distinct}
@@ -73,9 +73,9 @@ def parting_words(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     open_groups: list[tuple[list[str], int, tuple[str, ...]]] = [([*words], 0, ())]
     while open_groups:
-        group, at, said = open_groups.pop()
+        group, at, parting = open_groups.pop()
         if len(group) == 1:
-            found[group[0]] = said
+            found[group[0]] = parting
             continue
         while len({*(tuple(words[text][at : at + 1]) for text in group)}) == 1:
             at += 1
@@ -86,7 +86,7 @@ def parting_words(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         for word, members in by_word.items():
             new = word if len(members) > 1 or word not in signs else _word_after(words[members[0]], at)
             more = [] if [word] == signs else [new.strip("_") or new]
-            open_groups.append((members, at + 1, (*said, *filter(None, more))))
+            open_groups.append((members, at + 1, (*parting, *filter(None, more))))
     return found
 
 

@@ -1,6 +1,6 @@
 """The one component that prints tables: it decides on columns, widths and cuts, and says what it left out.
 
-A kernel's name is shown as what it tells, a name that doesn't fit is cut in the middle, a sentence is wrapped and never
+A kernel's name is shown as what it says, a name that doesn't fit is cut in the middle, a sentence is wrapped and never
 cut, and so is no number. Text from files is printed without control characters.
 """
 

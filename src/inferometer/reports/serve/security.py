@@ -27,7 +27,7 @@ _SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class Guard:
-    """Lets in who may come in, with the address behind the token; all others get an empty 404.
+    """Lets in who may come in, with the address after the token; all others get an empty 404.
 
     Attributes:
         app: What is behind.

@@ -1,4 +1,4 @@
-"""All that is known of one device, a row a value."""
+"""All that is known of one device, one row per value."""
 
 from collections.abc import Sequence
 

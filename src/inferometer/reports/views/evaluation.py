@@ -51,11 +51,11 @@ _FAST = (
 def _facts(found: Evaluation) -> Sequence[tuple[str, str]]:
     right = sum(result.is_right for result in found.run.results)
     run, settings = found.run, found.run.settings
-    what = "shapes" if len(run.contenders) == 1 else "kernels and shapes"
+    what = "shapes" if len(run.candidates) == 1 else "kernels and shapes"
     timed = [("Times", _FUNCTIONAL)] if run.functional_only and run.stage == "fast" else []
     base = [("Base", str(settings["base"])), ("Timer", str(settings["timer"]))] if run.stage == "fast" else []
     return [
-        ("Kernels", ", ".join(each.name for each in run.contenders)),
+        ("Kernels", ", ".join(each.name for each in run.candidates)),
         ("Device", f"{run.device} ({run.on})"),
         ("Verdict", f"{'right' if found.is_right else 'wrong'}: {right} of {len(run.results)} {what}"),
         *base,
@@ -78,7 +78,7 @@ def _remarks(found: Evaluation) -> Sequence[str]:
     lines = [f"{name} didn't take part: {why}." for name, why in found.refused.items()]
     apart = [each for each in found.run.results if (each.strided or "").startswith("wrong")]
     if apart:
-        words = f"{apart[0].contender} is wrong where rows lie apart, and doesn't refuse them"
+        words = f"{apart[0].candidate} is wrong where rows lie apart, and doesn't refuse them"
         lines.append(f"{words} ({len(apart)} shapes): engines pass slices. --strided makes that a fault.")
     lines += _hard(found.run.results)
     lines += _interpreted(found.run.results)
@@ -111,7 +111,7 @@ def _interpreted(results: Sequence[ShapeResult]) -> Iterator[str]:
     """What Triton's interpreter was made to do, by kernel: its verdicts are the kernel's then."""
     done: dict[str, dict[Interpreted, None]] = {}
     for each in results:
-        done.setdefault(each.contender, {}).update(dict.fromkeys(each.interpreted))
+        done.setdefault(each.candidate, {}).update(dict.fromkeys(each.interpreted))
     for who, kinds in done.items():
         if kinds:
             words = ", and ".join(words for kind, words in _INTERPRETED.items() if kind in kinds)
@@ -119,7 +119,7 @@ def _interpreted(results: Sequence[ShapeResult]) -> Iterator[str]:
 
 
 def _count(counts: dict[tuple[str, str, str], int], result: ShapeResult, cases: str) -> None:
-    key = (result.contender, result.operator, cases)
+    key = (result.candidate, result.operator, cases)
     counts[key] = counts.get(key, 0) + 1
 
 
@@ -136,7 +136,7 @@ def _grouped(results: Sequence[ShapeResult]) -> Sequence[str]:
         for concern in result.concerns:
             by_concern.setdefault(concern, []).append(result)
     return [
-        f"{concern}: {those[0].contender} for {those[0].operator}, {those[0].shape}"
+        f"{concern}: {those[0].candidate} for {those[0].operator}, {those[0].shape}"
         + (f", and {len(those) - 1} more." if len(those) > 1 else ".")
         for concern, those in by_concern.items()
     ]

@@ -34,7 +34,7 @@ _TABLE = (
     Field("next", "Next", "text"),
     Field("explained_by", "Explained by", "text"),
 )
-_ROWS: Final = {  # of a table, in words
+_ROWS: Final = {  # of a table
     "launches": ("launch", "launches"),
     "calls": ("call", "calls"),
     "ops": ("op", "ops"),

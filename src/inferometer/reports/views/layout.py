@@ -17,8 +17,8 @@ NAMES: Final[frozenset[Kind]] = frozenset({"name", "kernel", "sentence"})
 class Field:
     """One column of a section.
 
-    `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut,
-    a `kernel` be shown as what its name tells, a `sentence` be wrapped, a `drawing` neither. Any text but these gets
+    `kind` gives renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut,
+    a `kernel` be shown as what its name says, a `sentence` be wrapped, a `drawing` neither. Any text but these gets
     narrower where nothing else helps.
 
     Where a screen is too narrow, columns are left out, those with the highest `spare` first and 0 last. A field that
@@ -53,7 +53,7 @@ _DTYPES: Mapping[Kind, Any] = {
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
-    """Few rows as a frame with a column a field, typed by its kind; what no field names is left out.
+    """Few rows as a frame with one column per field, typed by its kind; what no field names is left out.
 
     For modelled times, which are parts of a nanosecond, too: `ns` is a float here.
     """

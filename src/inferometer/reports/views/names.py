@@ -1,4 +1,4 @@
-"""What the names of kernels tell: short names first."""
+"""What the names of kernels say: short names first."""
 
 from collections.abc import Sequence
 

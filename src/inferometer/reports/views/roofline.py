@@ -128,18 +128,18 @@ def _remarks(found: Roofline) -> Iterator[str]:
     share, modelled, total = found.modelled_ns / found.total_ns, found.modelled_ns, found.total_ns
     of_all = f"{format_duration(modelled)} of {format_duration(total)}"
     yield f"{format_share(share)} of the device time is modelled: {of_all}."
-    if found.sized_ns:
-        sized, of_sized = found.sized_modelled_ns, format_duration(found.sized_ns)
+    if found.times.sized_ns:
+        sized, of_sized = found.times.sized_modelled_ns, format_duration(found.times.sized_ns)
         part = f"{format_duration(sized)} of {of_sized}"
-        yield f"Of kernels whose op and sizes are recorded it is {format_share(sized / found.sized_ns)}: {part}."
+        yield f"Of kernels whose op and sizes are recorded it is {format_share(sized / found.times.sized_ns)}: {part}."
     if found.cut_ns:
         cut = format_duration(found.cut_ns)
         yield f"{cut} are launches of calls of which the selection has only a part: they have no bound."
-    if found.inferred_ns:
-        inferred = format_duration(found.inferred_ns)
+    if found.times.inferred_ns:
+        inferred = format_duration(found.times.inferred_ns)
         yield f"The op of {inferred} isn't in the file and is inferred from launches that are alike."
-    if found.captured_ns:
-        captured = format_duration(found.captured_ns)
+    if found.times.captured_ns:
+        captured = format_duration(found.times.captured_ns)
         yield f"Shapes of {captured} are those of the capture: they are the replay's where it ran the same batch."
     if found.bound_ns is not None and found.modelled_ns:
         yield from _say_gap(found, found.bound_ns)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inferometer.engines.webgpu.plan.kernel_path import PHASES, find_path, holds, parse_path, path_names, read_path
+from inferometer.engines.webgpu.plan.kernel_path import PHASES, holds
+from inferometer.engines.webgpu.plan.path_files import find_path, parse_path, path_names, read_path
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import FormatError, InputError, UnknownName
 

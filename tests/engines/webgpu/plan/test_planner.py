@@ -12,7 +12,7 @@ from inferometer.backends.wgsl.cache_formats import CACHE_F16, CACHE_F32, CacheF
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.backends.wgsl.weight_formats import F16, F32, Q4, Q4K, Q6K, Q8, WeightFormat
 from inferometer.engines.webgpu.plan.difference import diff_plan
-from inferometer.engines.webgpu.plan.kernel_path import find_path, parse_path
+from inferometer.engines.webgpu.plan.path_files import find_path, parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, TuneKey, tunable
 from inferometer.engines.webgpu.program import Dispatch, Pass

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from inferometer.engines.webgpu.plan.kernel_path import parse_path
+from inferometer.engines.webgpu.plan.path_files import parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import Candidate, TuneKey
 from inferometer.engines.webgpu.program import Pass, Program

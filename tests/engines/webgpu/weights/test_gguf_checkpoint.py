@@ -11,7 +11,7 @@ from tests.engines.gguf.model_files import Raw, gguf_bytes, save_gguf, tiny_mode
 
 from inferometer.backends.wgsl.weight_formats import F16, F32, Q8, decode
 from inferometer.engines.webgpu.engine import WebGpuEngine
-from inferometer.engines.webgpu.load import load_webgpu
+from inferometer.engines.webgpu.load import LoadOptions, load_webgpu
 from inferometer.engines.webgpu.run.executor import Request
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
 from inferometer.engines.webgpu.weights.checkpoint import FileCheckpoint, open_checkpoint
@@ -48,7 +48,7 @@ def test_a_file_is_the_model_that_it_was_made_of(tmp_path: Path, name: str) -> N
 
 def test_a_folder_with_a_file_runs(tmp_path: Path) -> None:
     save_gguf(tmp_path / "tiny.gguf", "tiny-gemma3", half=True)
-    engine = load_webgpu(str(tmp_path), on="numpy", capacity_tokens=16)
+    engine = load_webgpu(str(tmp_path), LoadOptions(on="numpy", capacity_tokens=16))
     assert (engine.name, engine.source) == ("tiny", str(tmp_path / "tiny.gguf"))
     engine.close()
 
@@ -137,7 +137,7 @@ def test_matrices_of_several_types_give_the_answer_of_their_numbers(
     path = save_with(tmp_path / "a.gguf", more)
     answers = []
     for weights in (None, F32):
-        engine = load_webgpu(str(path), on="numpy", capacity_tokens=16, greedy=True, weights=weights)
+        engine = load_webgpu(str(path), LoadOptions(on="numpy", capacity_tokens=16, greedy=True, weights=weights))
         answers.append(_answer(engine))
         if weights is None:
             assert [each for each in engine.loaded.matrix_bytes if each != "f16"] == parts

@@ -75,7 +75,7 @@ GAPS = pl.Schema(
 class Activity:
     """A run as functions and cycles.
 
-    `functions`: one row a function, device, process, rank and cycle. `cls` is `host`, `compute`, `transfer` or
+    `functions`: one row per function, device, process, rank and cycle. `cls` is `host`, `compute`, `transfer` or
     `collective`; `cost_ns`, of collectives on several lanes, is their time without waiting for other ranks;
     `spread_ns` the deviation of one call where only sums are known.
     `cycles`: one row per cycle and lane (`device` is null where no device was recorded). From launches `idle_ns` and

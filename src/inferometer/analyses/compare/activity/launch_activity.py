@@ -121,7 +121,7 @@ def _notes(launches: int, outside: int, bystanders: int) -> list[str]:
 
 
 def _launches(trace: Trace, *, with_calls: bool) -> pl.DataFrame:
-    """The launches, with `asked_ns`, which tells their step: when the host asked for them, or when they began."""
+    """The launches, with `asked_ns`, which shows their step: when the host asked for them, or when they began."""
     columns = ["kind", "kernel", *LANE, "stream", "start_ns", "dur_ns"]
     launches = trace.compact("launches")
     if not with_calls:

@@ -34,7 +34,7 @@ def is_by_step(trace: Trace) -> bool:
 
 
 def shared_contexts(base: Trace, candidate: Trace) -> Contexts | None:
-    """The lengths of context that steps of both runs had; None where one doesn't tell, or they have none in common.
+    """The lengths of context that steps of both runs had; None where one doesn't say, or they have none in common.
 
     Tokens in the KV cache before a step, the first and the last.
     """

@@ -54,7 +54,7 @@ class Marks:
 
     @property
     def are_recorded(self) -> bool:
-        """Whether the run itself tells its steps."""
+        """Whether the run itself shows its steps."""
         return not (self.looked_for or self.steps.is_empty())
 
     def without_steps(self) -> "Marks":
@@ -81,7 +81,7 @@ def find_recorded_marks(trace: Trace) -> Marks:
 
 
 def are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
-    """Whether both runs tell their steps in the same way, so that a step of the one is one of the other."""
+    """Whether both runs show their steps in the same way, so that a step of the one is one of the other."""
     return all(run.are_recorded for run in marks) and marks[0].anchor == marks[1].anchor
 
 

@@ -35,7 +35,7 @@ class Cause:
     `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
     median of one that holds for less than half of the time is 0. `agreement` weighs how well the functions that slowed
     fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`). `assumed` says what was
-    taken for a capacity that nobody gave, where one was needed. `tick_s`: the longer of both runs' usual times between
+    taken for a capacity that wasn't given, where one was needed. `tick_s`: the longer of both runs' usual times between
     ticks; None where not known.
     """
 

@@ -1,4 +1,4 @@
-"""What a run's counters say: one series a metric and device, one value a tick, with the tick's time.
+"""What a run's counters say: one series per metric and device, one value per tick, with the tick's time.
 
 Values of a device are taken from `function_metrics` where it has them: it alone tells devices apart in some sources,
 while all functions of a cycle share one value there. Host values come from `counters`: the samples of one tick are one
@@ -35,11 +35,11 @@ class Entity:
     """A metric of a device, one value per tick.
 
     `device` is `host`, `gpu:7`, `own gpu` (of samples that must be of the program's GPU), or `gpus`: the most harmful
-    of all, where the source doesn't say of which. `host by cycle` is what functions tell of a metric of the host that
+    of all, where the source doesn't say of which. `host by cycle` is what functions say of a metric of the host that
     is sampled, too: the other run may have it in that unit alone.
 
     `times_ns` has the shape of `values`, (n,): when a tick's first sample was taken, or when the cycle that a value is
-    of began, on the trace's clock. None where the source doesn't tell for each.
+    of began, on the trace's clock. None where the source doesn't say for each.
     """
 
     metric: str

@@ -34,7 +34,7 @@ class MatchedSeries:
     rescaled: tuple[tuple[str, str], ...] = ()
 
     def not_judged(self) -> list[str]:
-        """Classes of causes that only samples of all GPUs together tell of, in both runs."""
+        """Classes of causes that only samples of all GPUs together show, in both runs."""
         both = {one.key for one in self.base} & {one.key for one in self.candidate}
         pooled = [one.role.cause_class for one in self.base if one.device == POOLED and one.key in both]
         judged = {one.role.cause_class for one in self.base if one.device != POOLED and one.key in both}
@@ -95,7 +95,7 @@ def _place(row: tuple[int | None, int | None, str]) -> tuple[int, int, int, str]
 
 
 def _pairs(base: Sequence[Entity], candidate: Sequence[Entity], own: tuple[Sequence[str], Sequence[str]]) -> Pairs:
-    """GPUs that play the same role; where a run doesn't tell which it uses, those of one name that the other uses."""
+    """GPUs that play the same role; where a run doesn't say which it uses, those of one name that the other uses."""
     if own[0] and len(own[0]) == len(own[1]):
         return list(zip(*own, strict=True))
     used = set(own[0]) & set(own[1]) if own[0] and own[1] else {*own[0], *own[1]}

@@ -21,10 +21,10 @@ Direction = Literal["up", "down"]
 
 @dataclass(frozen=True)
 class MetricRole:
-    """`names`: the metric, whole, in lower case. `family`: metrics that tell of one thing. `slows`: function classes.
+    """`names`: the metric, whole, in lower case. `family`: metrics of one thing. `slows`: function classes.
 
     Of these `cpu` is ops whose device is the CPU itself. Load by others slows them where they have to wait for a
-    processor: the run queue tells that. Next to an idle one it need not, so `others_cpu_usage` alone doesn't say it.
+    processor: the run queue shows that. Next to an idle one it need not, so `others_cpu_usage` alone doesn't say it.
 
     Severity, 0 to 1, from the medians n (base) and a (candidate): `drop` 1 - a/n, `usage` (a - n) / 100 of a
     percentage, `fraction` a - n, `share` (a - n) of a capacity, `full` the same where a is nearly all of it, `traffic`

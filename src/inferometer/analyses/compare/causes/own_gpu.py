@@ -1,9 +1,9 @@
 """Which samples of pooled GPU counters are of the GPU that the program uses.
 
 Some sources give one value per GPU at each tick and don't say of which. A GPU is read at one moment, so samples of
-several metrics with the very same time are of one GPU. Whose it is tells its memory: as much in use as the program
+several metrics with the very same time are of one GPU. Its memory shows whose it is: as much in use as the program
 holds, and what an idle GPU has in use, or a little more. Elsewhere the only GPU of a tick that works is the program's,
-if that uses a GPU at all. Of samples of which neither tells, nothing is known: extremes over all GPUs are mostly those
+if that uses a GPU at all. Of samples of which neither says, nothing is known: extremes over all GPUs are mostly those
 of idle ones.
 """
 

@@ -25,7 +25,7 @@ class PrintedRow:
 
     @cached_property
     def name(self) -> KernelName:
-        """What the kernel's name tells."""
+        """What the kernel's name says."""
         return decode(self.kernel)
 
     @cached_property

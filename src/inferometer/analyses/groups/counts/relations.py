@@ -42,7 +42,7 @@ def declared_groups(rows: Sequence[PrintedRow]) -> tuple[list[Group], list[Refus
 
 
 def _pairs(relation: Relation, rows: Sequence[PrintedRow]) -> Iterable[tuple[list[PrintedRow], list[PrintedRow]]]:
-    """Leaders and followers that belong together, in the order of the table; by dtype where the names tell one."""
+    """Leaders and followers that belong together, in the order of the table; by dtype where the names show one."""
     sides: dict[str | None, tuple[list[PrintedRow], list[PrintedRow]]] = {}
     for row in rows:
         dtype = row.name.dtype if relation.by_dtype else None

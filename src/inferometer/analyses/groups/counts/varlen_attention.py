@@ -54,7 +54,7 @@ def _shared_metadata(
     plain: Sequence[PrintedRow],
     combine: Sequence[PrintedRow],
 ) -> tuple[list[Group], list[Refusal]]:
-    """Two groups, split and not, where the counts tell which metadata row serves the unsplit forward; else one."""
+    """Two groups, split and not, where the counts show which metadata row serves the unsplit forward; else one."""
     unsplit = launches(plain)
     found = find_unsplit(metadata, unsplit, [row for row in rows if row.name.family == "gemm"])
     row = next((row for row in metadata if found and warps_of_metadata(row.kernel) == found.warps), None)

@@ -1,7 +1,7 @@
 """Which rows of FlashAttention 3's scheduling metadata serve the unsplit forward: an inference from counts of steps.
 
 `prepare_varlen_num_blocks_kernel<NumWarps>` uses one warp for 31 sequences, so the warps bound the batch (public
-source). The output head runs once a step, and its GEMM's tile is at least as wide as the batch. Both order the steps
+source). The output head runs once per step, and its GEMM's tile is at least as wide as the batch. Both order the steps
 by batch; so each step of a head GEMM falls on a metadata row. Engines capture batch sizes no denser the larger they
 are: the one tile that is denser, by exactly the number of unsplit steps, holds these. Anything that doesn't fit
 exactly is no answer.
@@ -30,7 +30,7 @@ class UnsplitSteps:
 
 
 def find_unsplit(metadata: Sequence[PrintedRow], unsplit: int, gemms: Sequence[PrintedRow]) -> UnsplitSteps | None:
-    """The metadata row of the `unsplit` launches of the forward; None where the counts don't tell.
+    """The metadata row of the `unsplit` launches of the forward; None where the counts don't say.
 
     Args:
         metadata: Rows of the metadata kernel, one a number of warps.

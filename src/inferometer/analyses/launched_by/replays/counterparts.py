@@ -2,7 +2,7 @@
 
 A replay is one call and hundreds of kernels without ops or modules. The sequence of its kernels is aligned with what
 was recorded where they have chains (see `alignment`); of several captures, the one that fits best is meant.
-Where kernels say which node of the graph they are, one replay that was aligned tells all replays of the graph.
+Where kernels say which node of the graph they are, one replay that was aligned serves all replays of the graph.
 """
 
 from collections import defaultdict
@@ -147,7 +147,7 @@ def _nothing(rows: Numbers) -> Numbers:
 
 
 def _fit_graph(units: list[_Unit], replayed: pl.DataFrame, sequence: Numbers, search: ReplaySearch) -> list[_Unit]:
-    """Fill the units of one graph: the longest by alignment, the others by its nodes as far as these tell them."""
+    """Fill the units of one graph: the longest by alignment, the others by its nodes as far as these show them."""
     filled_in: dict[tuple[int, int], tuple[int, int, float | None]] = {}  # by node and kernel
     ids = replayed["graph_node_id"].fill_null(NONE).to_numpy() if len(units) > 1 else None
     for unit in units:

@@ -1,6 +1,6 @@
-"""What comes once a step: kernels whose part in it their names tell, else kernels that come regularly, with pauses.
+"""What comes once per step: kernels whose names say their part in it, else kernels that come regularly, with pauses.
 
-An anchor is held against the bodies (`bodies.py`): between its occurrences must lie the same number of them, nearly
+An anchor is compared with the bodies (`bodies.py`): between its occurrences must lie the same number of them, nearly
 always. Occurrences between two bodies are one event, however many kernels they are. Names come first, since a layer
 repeats within a step as a step does within a cycle of prefills, and order alone can't tell which of them is the step.
 """
@@ -19,7 +19,7 @@ _LEAST_FIT = 0.85  # of the distances of a named anchor: lost records and chunke
 _MOST_UNNAMED_ODD = 0.005  # of an unnamed one's: a layer's kernels are regular, too, but for one distance a step
 _LEAST_COVERED = 0.8  # of the bodies: what comes in a part of the trace only delimits no step
 _FEWEST_UNNAMED = 4  # three distances alike; of two, too many kernels would be
-_MOST_UNNAMED = 200  # kernels tried, the rarest first: what comes once a step is rarer than what comes in a layer
+_MOST_UNNAMED = 200  # kernels tried, the rarest first: what comes once per step is rarer than what comes in a layer
 _UNNAMED = 0.8  # how far regular order is trusted where no name supports it
 _CLEAR_PAUSE = 2.0  # times the longest pause between bodies elsewhere: a host's work between steps
 _MOST_PAUSES = 2  # a step: that between two, and one where the host waits for a number
@@ -31,8 +31,8 @@ _COPIES = 0.9  # how far copies are trusted
 class Level:
     """An anchor: its `name` in words, and the `slots` in which it stands.
 
-    `strength`, 0 to 1: how well its name tells that it comes once a step. `per_step`: bodies between two; `fit`: share
-    of its distances that are about as long.
+    `strength`, 0 to 1: how well its name shows that it comes once per step. `per_step`: bodies between two; `fit`:
+    share of its distances that are about as long.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Level:
 
 
 def find_level(lane: DeviceLaunches, bodies: Bodies) -> Level | str:
-    """The anchor of the lane's steps, or why there is none, in words."""
+    """The anchor of the lane's steps, or why there is none."""
     named = [level for level in _named(lane, bodies) if level.fit >= _LEAST_FIT]
     single = [level for level in named if level.per_step == 1]
     may_be_one = bodies.unit == "graph" or (
@@ -68,7 +68,7 @@ def is_usual(lengths: Numbers, per_step: int) -> Flags:
 
 
 def _named(lane: DeviceLaunches, bodies: Bodies) -> Iterator[Level]:
-    """Anchors that names tell, the best first."""
+    """Anchors known by their names, the best first."""
     roles = lane.roles
     kinds: tuple[tuple[str, float, Flags], ...] = (
         ("sampling kernels", 1.0, roles.sampling),
@@ -159,7 +159,7 @@ def _rare(lane: DeviceLaunches, bodies: Bodies) -> Iterator[tuple[int, Numbers]]
 def _pauses(lane: DeviceLaunches, bodies: Bodies, level: Level) -> bool:
     """Whether the device pauses longer where the anchor stands than between other bodies.
 
-    Where every launch is a body, the anchor may stand anywhere in its step: then whether it pauses once a step.
+    Where every launch is a body, the anchor may stand anywhere in its step: then whether it pauses once per step.
     """
     idle = np.clip(lane.start - lane.open_until, 0, None)
     if bodies.unit == "launch":

@@ -2,7 +2,7 @@
 
 A model's layers each attend once, whether they prefill or decode and whatever the batch, so a step has a fixed number
 of attentions. Where no attention is known, its matrix products count, else every launch. Where whole graphs were
-recorded as one launch each, nobody sees their layers: the work between two choices of tokens is then one body.
+recorded as one launch each, their layers aren't recorded: the work between two choices of tokens is then one body.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FEWEST = 2  # of one kind that could repeat at all
 class Bodies:
     """`places`: the launches that count, in order. `before`: how many of them stand before each launch. Shape (n,).
 
-    A *slot* is where launches have the same number of bodies before them: slot s lies behind the s-th.
+    A *slot* is where launches have the same number of bodies before them: slot s lies after the s-th.
     """
 
     unit: Unit
@@ -57,7 +57,7 @@ def find_bodies(lane: DeviceLaunches) -> Bodies:
 
 
 def _first_behind(ends: Flags, work: Flags) -> Numbers:
-    """The first launch of the work behind each end, and that of the work before all."""
+    """The first launch of the work after each end, and that of the work before all."""
     places = np.flatnonzero(ends | work)
     is_work = work[places]
     return np.asarray(places[is_work & ~np.concatenate(([False], is_work[:-1]))])

@@ -1,7 +1,7 @@
 """Where one step ends and the next begins, between the last layer of the one and the first of the other.
 
 There the last layer's rest, the logits, the sampler and the copies of tokens stand before the boundary, and input
-copies, preparation and the embedding behind it. Each pair of neighbours is a candidate; pairs of equal roles are judged
+copies, preparation and the embedding after it. Each pair of neighbours is a candidate; pairs of equal roles are judged
 together, by the median pause of the device between them: the host works between two steps. A copy to the host ends a
 step rather than a kernel does. So equal surroundings are cut at the same place, whatever one pause was. The factors
 were chosen on synthetic traces, changed in several ways (`benchmarks/steps_truth.py`): no real capture that we have
@@ -23,7 +23,7 @@ _COPY_FIRST = 3.0  # how much likelier a step ends with a copy to the host: engi
 _SAMPLER_FIRST = 1.5  # or with the sampler itself
 _OUTERMOST = 1.4  # or as the trace begins or ends: recording often does so between steps; breaks ties only
 _CLEAR = 1.5  # times the score of the next best place
-_THREE = 3  # launches that tell a step's beginning or end where no other step is next to it
+_THREE = 3  # launches that show a step's beginning or end where no other step is next to it
 _RARE = 0.05  # of the cuts: a pair of roles that is rarer ends no step at an edge of the trace
 
 
@@ -31,7 +31,7 @@ _RARE = 0.05  # of the cuts: a pair of roles that is rarer ends no step at an ed
 class Cuts:
     """Where steps begin.
 
-    `places`: a step begins at each but the last, which is behind the last step's end; launches before the first and
+    `places`: a step begins at each but the last, which is after the last step's end; launches before the first and
     from the last on are of no step. `clear`: share of the cuts that had no rival. `begins_whole`, `ends_whole`: the
     first piece begins, and the last ends, as steps do.
     """
@@ -53,7 +53,7 @@ class _Pairs:
 
 
 def find_cuts(lane: DeviceLaunches, bodies: Bodies, level: Level) -> Cuts | None:
-    """The boundaries of the steps that `level` tells; None where no two steps meet."""
+    """The boundaries of the steps that `level` gives; None where no two steps meet."""
     first, last = _regions(bodies, level)
     if not len(first):
         return None
@@ -141,10 +141,10 @@ def _behind_sampler(lane: DeviceLaunches, at: Numbers) -> Flags:
 
 
 def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
-    """Where the first step begins, and whether it is whole, as far as its beginning tells.
+    """Where the first step begins, and whether it is whole, as far as its beginning shows.
 
     At a usual pair a step ends, of which the recording holds too little to have a body, and the first begins. What else
-    stands before launches that begin a step as others do is of no step, if the device pauses behind it as it does
+    stands before launches that begin a step as others do is of no step, if the device pauses after it as it does
     between steps, and else of the first step: it was warming up.
     """
     head = np.arange(1, until)
@@ -161,7 +161,7 @@ def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers
 
 
 def _last_step(lane: DeviceLaunches, since: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
-    """Where the last step ends, and whether it is whole, as far as its end tells; what stands behind it is of none."""
+    """Where the last step ends, and whether it is whole, as far as its end shows; what stands after it is of none."""
     size = len(lane.role)
     tail = np.arange(since + 1, size)
     ends = tail[np.isin(_pair(lane, tail), usual)]

@@ -4,8 +4,8 @@
     find_steps(trace).steps
 
 Each device's main streams are one sequence (`lanes.py`) of roles (`roles.py`). What repeats within steps counts their
-length (`bodies.py`), what comes once a step is their anchor (`anchors.py`), and the host's pause between two is their
-boundary (`boundaries.py`). The steps are then held against each other (`segments.py`): where they aren't alike, there
+length (`bodies.py`), what comes once per step is their anchor (`anchors.py`), and the host's pause between two is their
+boundary (`boundaries.py`). The steps are then compared with each other (`segments.py`): where they aren't alike, there
 are none, with the reason.
 """
 
@@ -55,10 +55,10 @@ class FoundSteps:
 
     Of `steps`: `start_ns` is the start of the first launch on the main streams, `dur_ns` lasts until the last one there
     ended; `launches` are those of the main streams, `kernels` those of all streams of the device that began meanwhile.
-    `phase` is null where kernels don't tell it, `layers` where nothing repeats within. `is_partial`: the recording
+    `phase` is null where kernels don't show it, `layers` where nothing repeats within. `is_partial`: the recording
     began or ended in it. `confidence`, 0 to 1, is no probability: how regular the anchor is, how alike the steps are.
 
-    `anchor`: of the device with most steps, in words; None where none were found. `notes`: what to know.
+    `anchor`: of the device with most steps; None where none were found. `notes`: what to know.
     """
 
     steps: pl.DataFrame

@@ -2,7 +2,7 @@
 
 The main stream is the one with most compute time. Others count as main, too, where they take turns with it: a good part
 of the launches runs there, nearly without overlap, so one waits for the other. What runs in parallel with them
-(collectives, copies, work of another thread) tells no steps, and is in the step during which it began.
+(collectives, copies, work of another thread) shows no steps, and is in the step during which it began.
 """
 
 from collections.abc import Iterator

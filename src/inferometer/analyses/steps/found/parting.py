@@ -53,7 +53,7 @@ def is_training(lane: DeviceLaunches) -> bool:
 
 
 def find_parting(lane: DeviceLaunches) -> Parting | str:
-    """The steps, or why there are none, in words."""
+    """The steps, or why there are none."""
     bodies = find_bodies(lane)
     level = find_level(lane, bodies)
     if isinstance(level, str):
@@ -70,6 +70,6 @@ def find_parting(lane: DeviceLaunches) -> Parting | str:
 
 
 def _kinds(lane: DeviceLaunches, segments: Segments, phases: Numbers) -> Numbers:
-    """Steps to be held against each other: of one phase, and with a graph whose kernels nobody sees or without."""
+    """Steps to be compared with each other: of one phase, and with a graph whose kernels aren't recorded or without."""
     has_graph = segments.counts[:, lane.roles.graph[segments.roles]].any(axis=1)
     return np.asarray(2 * phases + has_graph)

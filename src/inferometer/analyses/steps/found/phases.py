@@ -1,6 +1,6 @@
-"""Whether a step prefills, decodes or does both, as far as its kernels tell; unknown rather than wrong.
+"""Whether a step prefills, decodes or does both, as far as its kernels show; unknown rather than wrong.
 
-Attention kernels that only prefill or only decode tell it. Kernels that do either tell it by their surroundings: next
+Attention kernels that only prefill or only decode show it. Kernels that do either show it by their surroundings: next
 to others that only decode, or by the time of matrix products, which read all weights in decode however small the batch
 and take many times as long once hundreds of tokens are computed.
 """
@@ -14,7 +14,7 @@ from inferometer.analyses.steps.found.segments import Segments, Shares
 UNKNOWN, PREFILL, DECODE, MIXED = range(4)
 PHASES = (None, "prefill", "decode", "mixed")
 _LONGER = 2.0  # times the matrix products of decode: a prompt's hundreds of rows against a batch's
-_APART = 3.0  # between two kinds of steps where nothing else tells: decode of other batch sizes differs by less
+_APART = 3.0  # between two kinds of steps where nothing else says: decode of other batch sizes differs by less
 _ALIKE = 1.6  # from the shortest to the longest of them: in decode, reading the weights takes as long at any batch
 _MOST_STEPS = (
     0.05,

@@ -30,7 +30,7 @@ _PHASE = re.compile(r"prefill|decode")
 _STEP = re.compile(r"(?<![a-z])(?:steps?|iter|iterations?|forward|batch|execute|prefill|decode)(?![a-z])")
 _OTHER = re.compile(r"layer|block|head|expert|module|bucket|micro|optimizer|backward|epoch|attention|mlp|hook|autograd")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_FEWEST = 3  # ranges: two tell no period
+_FEWEST = 3  # ranges: two show no period
 _HOLDING = 0.9  # of the ranges hold a launch
 _LEAST_HELD = 0.8  # of the launches' calls lie in the ranges: a forward pass of training holds about a third
 _AS_MANY = 0.02  # of the calls: of kinds of ranges that hold nearly the same, the outermost are the steps

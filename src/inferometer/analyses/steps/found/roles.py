@@ -1,4 +1,4 @@
-"""What part a launch plays in a step, as far as its name tells: what steps are compared by.
+"""What part a launch plays in a step, as far as its name shows: what steps are compared by.
 
 A role is coarser than a name. A GEMM of another tile, or a compiled kernel of another number, has the same role, so
 that steps of other batch sizes are alike. Attention of prefill and of decode are roles of their own.
@@ -29,7 +29,7 @@ class Roles:
     """`names` of the roles, sorted; `of`: the role of each kernel's name. A flag a role says what roles may be.
 
     `sampling`: chooses tokens. `optimizer`: changes weights. `embedding`: gathers rows. `to_host`, `to_device`: copies.
-    `gemm`, `attention`: the work of layers; `prefill` and `decode` are attention that tells its phase, `either` is
+    `gemm`, `attention`: the work of layers; `prefill` and `decode` are attention that shows its phase, `either` is
     attention that may do both. `graph`: a whole graph, recorded as one launch. `compute`: no copy and no collective.
     """
 

@@ -20,7 +20,7 @@ def serving_of(trace: Trace, run: int | None = None) -> Serving | None:
         run: Of a log with several; the first by default.
 
     Returns:
-        None where the source tells neither the time to the first token nor that of decoding.
+        None where the source shows neither the time to the first token nor that of decoding.
     """
     metrics: Mapping[str, Any] = trace.facts.engine_metrics
     runs = metrics.get("runs")

@@ -74,7 +74,7 @@ def _sequences(serving: Serving, decode: pl.DataFrame, *, is_printed: bool) -> p
 
 
 def find_step_latency(serving: Serving, tokens: float | None) -> StepLatency | None:
-    """The latency from step to step that a benchmark tells; None where it tells none.
+    """The latency from step to step that a benchmark says; None where it shows none.
 
     Args:
         serving: The benchmark's run.

@@ -118,7 +118,7 @@ def _parts(*, runs_ahead: bool) -> Sequence[pl.Expr]:
 class Prefills:
     """Steps that read prompts. `chunk_tokens`: what one of them reads at most, where it is known to be a limit.
 
-    `most_tokens`: the most that one of them read. Both are null where the trace doesn't tell tokens.
+    `most_tokens`: the most that one of them read. Both are null where the trace doesn't show tokens.
     """
 
     walls_ns: pl.Series

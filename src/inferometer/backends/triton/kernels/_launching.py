@@ -14,7 +14,7 @@ from torch import Tensor
 
 _TILE = 2_048
 _INTERPRETED_TILE = 65_536
-_WARP_ELEMENTS = 512  # of a tile, for one warp: 16 a lane
+_WARP_ELEMENTS = 512  # of a tile, for one warp: 16 per lane
 
 
 def interpreted(kernel: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The next token where nothing is drawn, and the state behind it."""
+"""The next token where nothing is drawn, and the state after it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def most_probable(partial: Any, groups: int) -> int:
 
 
 def step_on(arrays: Mapping[str, Any], token: int) -> None:
-    """Writes the token behind the rows of the pass, the first stop token once one came; the next step has one row."""
+    """Writes the token after the rows of the pass, the first stop token once one came; the next step has one row."""
     state, sampling = arrays["state"], arrays["sampling"]
     stops = sampling[6 : 6 + int(sampling[5])]
     if state[3]:

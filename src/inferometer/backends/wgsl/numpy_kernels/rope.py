@@ -9,7 +9,7 @@ from inferometer.backends.wgsl.cache_formats import cache_format_of, stored
 
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
-    """Queries of the pass into `q`; keys and values into the cache behind `position`."""
+    """Queries of the pass into `q`; keys and values into the cache after `position`."""
     H, G, D = (int(constants[name]) for name in ("HEADS", "KV_HEADS", "DH"))
     position, T = (int(number) for number in arrays["state"][:2])
     T = min(T, grid[1])

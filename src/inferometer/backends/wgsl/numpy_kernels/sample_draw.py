@@ -134,7 +134,7 @@ class _Row:
         return _in_order(_in_order(sum_N.reshape(-1, lanes))[:, None])[0]
 
     def _segments(self, weight_V: Any) -> Any:
-        """[N, S], zeros behind the last token."""
+        """[N, S], zeros after the last token."""
         size = -(-weight_V.size // self._threads)
         padded = np.zeros((self._threads, size), np.float32)
         padded.reshape(-1)[: weight_V.size] = weight_V

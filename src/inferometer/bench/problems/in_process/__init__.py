@@ -1,1 +1,1 @@
-"""What runs in a candidate's process behind its own code: read as text, never imported."""
+"""What runs in a candidate's process after its own code: read as text, never imported."""

@@ -1,6 +1,6 @@
 """Calls a function of a definition of flashinfer-bench as an operator: made outputs, names, order.
 
-This file's text is put behind a candidate's own, in its process, which can't import this package: `adapters` says how.
+This file's text is put after a candidate's own, in its process, which can't import this package: `adapters` says how.
 """
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 

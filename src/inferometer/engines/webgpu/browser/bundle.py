@@ -1,6 +1,6 @@
 """What the page is given: the program as JSON, and its weights as one file that isn't there.
 
-The file is all contents behind one another, each as long as its buffer, in the order of their parts. A content
+The file is all contents one after the other, each as long as its buffer, in the order of their parts. A content
 is read (decoded, converted) when a range of the file asks for it, and only one of them is in memory at a time.
 """
 
@@ -20,7 +20,7 @@ from inferometer.engines.webgpu.run.limits import Sources
 from inferometer.errors import InferometerError
 
 PARTS = ("embedding", "layers", "head", "tables")
-"""In this order parts are loaded; others come behind them."""
+"""In this order parts are loaded; others come after them."""
 _SMALL_BYTES = 1 << 18
 _MOST_SMALL = 64
 _LARGE_BYTES = 1 << 26

@@ -78,7 +78,7 @@ class Chromium:
         url: What it opens.
         profile: Its folder, kept; None: a new one that goes away with it.
         program: None: searched.
-        flags: Put behind the usual ones.
+        flags: Put after the usual ones.
 
     Raises:
         Unavailable: There is none, or it can't be started.

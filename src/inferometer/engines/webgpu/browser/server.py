@@ -370,7 +370,7 @@ class _Bounded:
 
 
 def _read_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """First byte, and the one behind the last; None where the header isn't one range that begins inside the file."""
+    """First byte, and the one after the last; None where the header isn't one range that begins inside the file."""
     if header is None:
         return 0, size
     unit, _, span = header.partition("=")

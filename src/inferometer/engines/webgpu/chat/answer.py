@@ -27,7 +27,7 @@ DEFINITIONS = {
     "device (its work is in here), copying the tokens to the host.",
     "load": "Phases of getting ready, none inside of another; reads: of those that load weights, reading and decoding.",
 }
-"""What each metric is, in words."""
+"""What each metric is."""
 
 _SCHEMA = {
     **dict.fromkeys(("phase", "operator", "backend"), pl.String),

@@ -111,8 +111,8 @@ def moe_route(experts: Experts, scores: int) -> Cost:
 def expert_gate_up(spec: ModelSpec, experts: Experts, part: range, row_bytes: int) -> Cost:
     """Gate, up and activation of each row's experts, as far as they are in a part of all.
 
-    Every row reads its experts' weights: those of one expert are read once a row, in a pass of many too. Of a part, its
-    share of what all parts do, since which experts a row has isn't known before.
+    Every row reads its experts' weights: those of one expert are read once per row, in a pass of many too. Of a part,
+    its share of what all parts do, since which experts a row has isn't known before.
     """
     n, k, each = experts.size, spec.hidden, experts.each
     flops, read, written = (

@@ -5,57 +5,23 @@ differ in what they bind. T rows of a pass, N and K rows and columns of a matrix
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.model_spec import Experts, ModelSpec
 from inferometer.engines.webgpu.plan import costs
-from inferometer.engines.webgpu.plan.layout import (
-    ALIGNMENT,
-    F32_BYTES,
-    ROWS_OF_A_CUT,
-    MatrixPart,
+from inferometer.engines.webgpu.plan.layout import MatrixPart
+from inferometer.engines.webgpu.plan.matrix_grids import (
+    MOST_GROUPS,
+    columns,
+    cut_parts,
+    matrix_grid,
+    most_columns,
+    rows_of_bias,
 )
 from inferometer.engines.webgpu.plan.step_context import StepContext
 from inferometer.engines.webgpu.program import Binding, Dispatch, Extent, Grid
-from inferometer.errors import FormatError, InferometerError
+from inferometer.errors import FormatError
 
-MOST_GROUPS = 65_535
-"""Workgroups along one axis: what WebGPU promises."""
-_COLUMNS_OF: Mapping[str, tuple[str | int, ...]] = {  # whose product is the columns that a workgroup makes
-    "linear_thread": ("THREADS", "COLUMNS"),
-    "norm_linear_thread": ("THREADS", "COLUMNS"),
-    "linear_split": ("THREADS", "COLUMNS"),
-    "linear_sum": ("THREADS",),
-    "linear_workgroup": ("COLUMNS",),
-    "linear_subgroups": ("COLUMNS",),
-    "linear_f16": ("COLUMNS",),
-    "matmul_tile": ("TILE_N",),
-    "matmul_f16": ("TILE_N",),
-    "matmul_subgroups": ("THREADS", 8),
-    "matmul_workgroup": (32,),
-    "gate_up_thread": ("THREADS", "COLUMNS"),
-    "norm_gate_up_thread": ("THREADS", "COLUMNS"),
-    "gate_up_workgroup": ("COLUMNS",),
-    "gate_up_subgroups": ("COLUMNS",),
-    "gate_up_f16": ("COLUMNS",),
-    "expert_gate_up_thread": ("THREADS", "COLUMNS"),
-    "expert_down_thread": ("THREADS", "COLUMNS"),
-    "expert_gate_up_workgroup": ("COLUMNS",),
-    "expert_down_workgroup": ("COLUMNS",),
-    "matmul_gate_up": ("TILE_N",),
-    "matmul_gate_up_subgroups": ("THREADS", 4),
-    "matmul_gate_up_workgroup": (16,),
-}
-_ROWS_OF: Mapping[str, str | int] = {  # rows that a workgroup makes, of kernels of many
-    "matmul_tile": "TILE_M",
-    "matmul_f16": "TILE_M",
-    "matmul_subgroups": 16,
-    "matmul_workgroup": 64,
-    "matmul_gate_up": "TILE_M",
-    "matmul_gate_up_subgroups": 16,
-    "matmul_gate_up_workgroup": 64,
-}
 _TILED_ATTENTION = ("attention_tiled", "attention_tiled_subgroups")
 _QUERIES_OF_A_TILE = 16
 _ACTIVATIONS = {"silu": 0, "gelu_tanh": 1}
@@ -113,8 +79,8 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
     is_last_row = c.phase == "head"
     one_row = op != "matmul"
     rows = "T" if not one_row else "1"
-    for part in _cut(matrix.parts, _most_columns(c, kernel)):
-        here = c.layout.unused() if bias is None else _rows_of_bias(bias, part)
+    for part in cut_parts(matrix.parts, most_columns(c, kernel)):
+        here = c.layout.unused() if bias is None else rows_of_bias(bias, part)
         arrays = {"x": x, "weight": part.binding, "bias": here, "out": out}
         if normed:
             arrays["norm"] = c.vector(0, matrix.k)
@@ -137,7 +103,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
         cost = costs.linear(
             part.rows, matrix.k, part.row_bytes, bias=bias is not None, one_row=one_row, add=adds, norm=normed
         )
-        yield c.dispatch(kernel, arrays, constants, _matrix_grid(c, kernel, part.rows), cost, shapes)
+        yield c.dispatch(kernel, arrays, constants, matrix_grid(c, kernel, part.rows), cost, shapes)
 
 
 def _split_linear(
@@ -148,11 +114,11 @@ def _split_linear(
     kernel, then = c.chosen.choice.kernels
     splits = c.chosen.constant(kernel, "SPLITS")
     arrays = {**arrays, "partials": c.layout.activation("linear_parts", splits * n)}
-    grid = (-(-n // _columns(c, kernel)), splits, 1)
+    grid = (-(-n // columns(c, kernel)), splits, 1)
     yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, k, part.row_bytes, splits), shapes)
     cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]), add=bool(constants["ADD"]))
     op = read_kernel(then).op
-    grid = (-(-n // _columns(c, then)), 1, 1)
+    grid = (-(-n // columns(c, then)), 1, 1)
     yield c.dispatch(then, arrays, constants, grid, cost, f"[{splits},{n}]", op=op)
 
 
@@ -162,8 +128,8 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
     if (gate.n, gate.k) != (up.n, up.k):
         raise FormatError(f"{c.place}: expected two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
     x, out = c.read(0, gate.k), c.write(0, gate.n)
-    most = _most_columns(c, kernel)
-    for of_gate, of_up in zip(_cut(gate.parts, most), _cut(up.parts, most), strict=True):
+    most = most_columns(c, kernel)
+    for of_gate, of_up in zip(cut_parts(gate.parts, most), cut_parts(up.parts, most), strict=True):
         n = of_gate.rows
         arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
         if normed:
@@ -174,7 +140,7 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
             kernel,
             arrays,
             {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation], "WEIGHTS": of_gate.weights.code},
-            _matrix_grid(c, kernel, n),
+            matrix_grid(c, kernel, n),
             costs.gate_up(spec, n, gate.k, of_gate.row_bytes, norm=normed),
             f"[{_rows(c)},{gate.k}] x 2 [{n},{gate.k}]",
         )
@@ -207,7 +173,7 @@ def _expert_gate_up(c: StepContext) -> Iterator[Dispatch]:
     spec, experts, kernel = c.layout.spec, _experts(c), c.chosen.choice.kernel
     gate, up = (c.layout.experts(_layer(c), name) for name in ("gate", "up"))
     arrays = {"x": c.read(0, gate.k), "routes": c.read(1), "out": c.write(0, experts.each * experts.size)}
-    grid = (-(-experts.size // _columns(c, kernel)), experts.each, c.many_rows())
+    grid = (-(-experts.size // columns(c, kernel)), experts.each, c.many_rows())
     for of_gate, of_up in zip(gate.parts, up.parts, strict=True):
         part = _experts_of(of_gate, experts.size)
         constants = {**_expert_constants(c, part), "K": gate.k, "N": experts.size}
@@ -225,7 +191,7 @@ def _expert_down(c: StepContext) -> Iterator[Dispatch]:
     spec, experts, kernel = c.layout.spec, _experts(c), c.chosen.choice.kernel
     down = c.layout.experts(_layer(c), "down")
     arrays = {"x": c.read(0, experts.each * down.k), "routes": c.read(1), "out": c.write(0, spec.hidden)}
-    grid = (-(-spec.hidden // _columns(c, kernel)), c.many_rows(), 1)
+    grid = (-(-spec.hidden // columns(c, kernel)), c.many_rows(), 1)
     for each in down.parts:
         part = _experts_of(each, spec.hidden)
         yield c.dispatch(
@@ -405,51 +371,3 @@ def _layer(c: StepContext) -> int:
     if c.layer is None:
         raise FormatError(f"{c.place}: {c.step.op} belongs into a layer: it has a KV cache for each")
     return c.layer
-
-
-def _columns(c: StepContext, kernel: str) -> int:
-    """Columns that a workgroup makes."""
-    columns = 1
-    for name in _COLUMNS_OF[kernel]:
-        columns *= name if isinstance(name, int) else c.chosen.constant(kernel, name)
-    return columns
-
-
-def _has_own_y(kernel: str) -> bool:
-    """Whether y of its grid means something else than more columns: tiles of rows, or splits of K."""
-    return kernel in _ROWS_OF or "SPLITS" in read_kernel(kernel).constants
-
-
-def _most_columns(c: StepContext, kernel: str) -> int:
-    """Columns of one dispatch: of a grid's one axis, in whole cuts, or of its two."""
-    most = MOST_GROUPS * _columns(c, kernel) // ROWS_OF_A_CUT * ROWS_OF_A_CUT
-    return most if _has_own_y(kernel) else most * MOST_GROUPS
-
-
-def _matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
-    """Columns along x, and over y where there are too many; of many rows, tiles of them along y."""
-    groups = -(-n // _columns(c, kernel))
-    if kernel in _ROWS_OF:
-        rows = _ROWS_OF[kernel]
-        per = rows if isinstance(rows, int) else c.chosen.constant(kernel, rows)
-        return (groups, Extent("tokens", per=per), 1)
-    y = -(-groups // MOST_GROUPS)
-    return (-(-groups // y), y, 1)
-
-
-def _cut(parts: tuple[MatrixPart, ...], most: int) -> Iterator[MatrixPart]:
-    """Parts of at most so many rows, within the same buffers."""
-    for part in parts:
-        for start in range(0, part.rows, most):
-            rows = min(most, part.rows - start)
-            at = part.binding.offset + start * part.row_bytes
-            binding = Binding(part.binding.buffer, at, rows * part.row_bytes)
-            yield replace(part, binding=binding, first=part.first + start, rows=rows)
-
-
-def _rows_of_bias(bias: Binding, part: MatrixPart) -> Binding:
-    """The bias of these rows; it begins at a multiple of 256 bytes, as cuts are of 64 rows."""
-    offset = bias.offset + part.first * F32_BYTES
-    if offset % ALIGNMENT:
-        raise InferometerError(f"a part of a matrix begins at row {part.first}: expected a multiple of {ROWS_OF_A_CUT}")
-    return Binding(bias.buffer, offset, part.rows * F32_BYTES)

@@ -13,7 +13,7 @@ Part = tuple[LoadedModel, Mapping[Phase, Sequence[Dispatch]]]
 
 
 def join_programs(parts: Sequence[Part]) -> tuple[Program, dict[str, Content]]:
-    """A program whose phases are those of the parts, one behind the other, and its contents.
+    """A program whose phases are those of the parts, one after the other, and its contents.
 
     All must be planned for the same checkpoint, adapter, capacity and rows, so that equal names are equal buffers; one
     that they need in several sizes (parts of sums) has the largest.

@@ -1,16 +1,16 @@
 """Where a program's numbers lie: buffers, what they begin with, and the parts of them that dispatches bind.
 
-Weights are behind each other, row after row, in one format for the whole layout (`weight_formats`), or each matrix in
-the one that holds it as its file does. Matrices that one product takes (queries, keys, values) are one, rows behind
+Weights are one after the other, row after row, in one format for the whole layout (`weight_formats`), or each matrix in
+the one that holds it as its file does. Matrices that one product takes (queries, keys, values) are one, rows after
 rows. Such a matrix is in parts, a buffer each, where formats differ, and where it is above the adapter's limit: parts
 begin at a multiple of 64 rows, so that those of outputs and biases begin at a multiple of 256 bytes. Formats that
 can't be kept apart so become float32, which loses nothing. Norms and biases of a layer share a buffer. Activations are
 reused by all layers; each has keys and values of its own, in the layout's format (`cache_formats`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -19,10 +19,17 @@ import numpy as np
 from inferometer.backends.wgsl.cache_formats import CACHE_F16, CacheFormat
 from inferometer.backends.wgsl.weight_formats import F16, F32, WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
+from inferometer.engines.webgpu.plan.weight_shapes import (
+    matrix_shape,
+    short_name,
+    slots_by_name,
+    vector_size,
+    weight_shape,
+)
 from inferometer.engines.webgpu.program import SAMPLING_WORDS, STATE_WORDS, Binding, Buffer, Purpose
 from inferometer.engines.webgpu.run.executor import Adapter, Content
-from inferometer.engines.webgpu.weights.slots import Slot, weight_slots
-from inferometer.errors import FormatError, InputError, UnknownName
+from inferometer.engines.webgpu.weights.slots import weight_slots
+from inferometer.errors import InputError
 
 ALIGNMENT = 256
 ROWS_OF_A_CUT = 64
@@ -62,58 +69,6 @@ class _Slots:
 def rounded_up(number: int, multiple: int) -> int:
     """The next multiple."""
     return -(-number // multiple) * multiple
-
-
-def short_name(name: str) -> str:
-    """`layers.3.q` is `q`."""
-    return name.rpartition(".")[2]
-
-
-def weight_shape(spec: ModelSpec, name: str) -> tuple[int, ...]:
-    """Of a weight by its name; without a layer in it, of the first layer that has one of this name.
-
-    Raises:
-        UnknownName: The model has no such weight.
-    """
-    slots = _slots_of(spec)
-    if name == "lm_head" and spec.tied:
-        name = "embed"
-    if name in slots:
-        return slots[name].shape
-    raise UnknownName(f"weight of {spec.name}", name, slots)
-
-
-@cache
-def _slots_of(spec: ModelSpec) -> Mapping[str, Slot]:
-    """By whole names, and by those within a layer: of the first that has such a weight."""
-    slots = weight_slots(spec)
-    of_layers = {name.split(".", 2)[2]: slot for name, slot in reversed(slots.items()) if name.startswith("layers.")}
-    return {**of_layers, **slots}
-
-
-def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
-    """Rows and columns of matrices behind each other.
-
-    Raises:
-        UnknownName: The model has no such matrix.
-        FormatError: One is no matrix, or their rows are of several lengths.
-    """
-    shapes = [weight_shape(spec, name) for name in names]
-    for name, shape in zip(names, shapes, strict=True):
-        if len(shape) != 2:
-            raise FormatError(f"{spec.name}: {name}: expected a matrix, found a vector of {shape[0]} numbers")
-    if len({shape[1] for shape in shapes}) > 1:
-        raise FormatError(f"{' and '.join(names)}: expected rows of one length, found {[shape[1] for shape in shapes]}")
-    return sum(shape[0] for shape in shapes), shapes[0][1]
-
-
-def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
-    """Numbers of vectors behind each other."""
-    shapes = [weight_shape(spec, name) for name in names]
-    for name, shape in zip(names, shapes, strict=True):
-        if len(shape) != 1:
-            raise FormatError(f"{spec.name}: {name}: expected a vector, found a matrix")
-    return sum(shape[0] for shape in shapes)
 
 
 class Layout:
@@ -224,7 +179,7 @@ class Layout:
         return Binding(name, 0, size)
 
     def matrix(self, names: Sequence[str]) -> Matrix:
-        """Matrices behind each other as one. Those of a tied head are the embedding's."""
+        """Matrices stacked into one. Those of a tied head are the embedding's."""
         return self._matrix(names, self.formats(names))
 
     def alike(self, names: Sequence[str]) -> tuple[Matrix, ...]:
@@ -233,7 +188,7 @@ class Layout:
         return tuple(self._matrix((name,), (weights,)) for name, weights in zip(names, formats, strict=True))
 
     def formats(self, names: Sequence[str], *, alike: bool = False) -> tuple[WeightFormat, ...]:
-        """Of matrices behind each other; `alike`: of those that a kernel reads together, where one format is a must."""
+        """Of stacked matrices; `alike`: of those that a kernel reads together, where one format is a must."""
         own = tuple(self._weights or self.checkpoint.own_format(name) for name in names)
         ends = [weight_shape(self.spec, name)[0] for name in names]
         is_uneven = any(sum(ends[:i]) % ROWS_OF_A_CUT for i in range(1, len(names)) if own[i] is not own[i - 1])
@@ -252,12 +207,12 @@ class Layout:
     @cached_property
     def expert_weights(self) -> WeightFormat:
         """Of all experts of all layers: kernels that take one of several read one format."""
-        names = [name for name in _slots_of(self.spec) if name.startswith("layers.") and ".experts." in name]
+        names = [name for name in slots_by_name(self.spec) if name.startswith("layers.") and ".experts." in name]
         own = {self._weights or self.checkpoint.own_format(name) for name in names}
         return own.pop() if len(own) == 1 else F32
 
     def experts(self, layer: int, name: str) -> Matrix:
-        """`gate`, `up` or `down` of all experts of a layer, behind each other; parts have whole experts."""
+        """`gate`, `up` or `down` of all experts of a layer, stacked; parts have whole experts."""
         label, count = f"layers.{layer}.expert_{name}", 0 if self.spec.experts is None else self.spec.experts.count
         if label not in self._matrices:
             names = tuple(f"layers.{layer}.experts.{expert}.{name}" for expert in range(count))
@@ -319,7 +274,7 @@ class Layout:
             )
 
     def vector(self, names: Sequence[str]) -> Binding:
-        """Vectors behind each other, float32."""
+        """Vectors concatenated, float32."""
         key = tuple(names)
         if key not in self._slot_of:
             scope = names[0].rpartition(".")[0]
@@ -371,7 +326,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _pieces(spec: ModelSpec, names: Sequence[str], first: int, last: int) -> list[tuple[str, int, int]]:
-    """Rows `first` to `last` of matrices behind each other: each one's name and its own rows."""
+    """Rows `first` to `last` of stacked matrices: each one's name and its own rows."""
     pieces, start = [], 0
     for name in names:
         rows = weight_shape(spec, name)[0]

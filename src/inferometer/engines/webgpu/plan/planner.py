@@ -23,10 +23,10 @@ from inferometer.engines.webgpu.plan.kernel_path import (
     KernelPath,
     PathStep,
     Place,
-    find_path,
     holds,
 )
-from inferometer.engines.webgpu.plan.layout import Layout, weight_shape
+from inferometer.engines.webgpu.plan.layout import Layout
+from inferometer.engines.webgpu.plan.path_files import find_path
 from inferometer.engines.webgpu.plan.selection import (
     FUSED,
     SEPARATE,
@@ -42,12 +42,13 @@ from inferometer.engines.webgpu.plan.selection import (
     situation_of,
 )
 from inferometer.engines.webgpu.plan.step_context import Pipelines, StepContext, weight_name
+from inferometer.engines.webgpu.plan.weight_shapes import weight_shape
 from inferometer.engines.webgpu.program import Dispatch, Phase, Program
 from inferometer.engines.webgpu.run.executor import Adapter, LoadedModel, PlannedStep, Selection
 from inferometer.errors import InputError
 
 FINAL_NORM = "final_norm"
-"""The role of what has the norm behind the last layer, whatever the steps of other layers are called."""
+"""The role of what has the norm after the last layer, whatever the steps of other layers are called."""
 _HEAD_DIM_MULTIPLE, _MOST_HEAD_DIM = 8, 256
 
 

@@ -8,7 +8,7 @@ from inferometer.backends.wgsl.source import read_kernel
 from inferometer.backends.wgsl.weight_formats import F16, WeightFormat
 from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan.kernel_path import KernelChoice, KernelPath, PathStep, PhaseSteps, holds
-from inferometer.engines.webgpu.plan.layout import matrix_shape
+from inferometer.engines.webgpu.plan.weight_shapes import matrix_shape
 from inferometer.engines.webgpu.program import Phase
 from inferometer.engines.webgpu.run.executor import Adapter
 from inferometer.errors import FormatError, InputError

@@ -11,8 +11,9 @@ from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan.costs import Cost
 from inferometer.engines.webgpu.plan.kernel_path import NEXT_NORM, PathStep, holds
-from inferometer.engines.webgpu.plan.layout import Layout, vector_size
+from inferometer.engines.webgpu.plan.layout import Layout
 from inferometer.engines.webgpu.plan.selection import Chosen
+from inferometer.engines.webgpu.plan.weight_shapes import vector_size
 from inferometer.engines.webgpu.program import Binding, Dispatch, Extent, Grid, Phase, Pipeline
 from inferometer.errors import FormatError, InferometerError
 

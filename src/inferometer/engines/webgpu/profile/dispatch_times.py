@@ -37,7 +37,7 @@ def dispatch_times(program: Program, submissions: Sequence[Submission]) -> pl.Da
 
     `step` is the submission's number, `phase` its pass's (`pass_phase`), `dispatch` the place in the submission,
     `class` the label without its layer. `begin_ns`, `end_ns`, `dur_ns` are null where it wasn't timed, `workgroup`
-    where the kernel's file doesn't tell. `bytes` are those read and written.
+    where the kernel's file doesn't say. `bytes` are those read and written.
 
     Raises:
         InferometerError: A submission has neither no times nor a pair of them for each dispatch.

@@ -1,7 +1,7 @@
 """A run as an engine's log: loading, choices of kernels, a profile report a step, results.
 
 The grammar is that of `formats/webgpu_log`, which reads it back: lines as `[wgpu:log] [12.345ms][Module] text`, and
-reports as tables of label, time and share. Titles of reports tell the step's context and wall time too, since the host
+reports as tables of label, time and share. Titles of reports show the step's context and wall time too, since the host
 does other things between two steps. Times have as many digits as the shortest kernel needs. The clock begins with
 loading. Without timestamps there are no reports.
 """
@@ -116,7 +116,7 @@ class _Writer:
             yield from _table(rows, digits) if tables else ()
 
     def end(self) -> Iterator[str]:
-        """Times and rates; a rate that nothing tells is left out."""
+        """Times and rates; a rate that nothing shows is left out."""
         run, metrics = self.run, run_metrics(self.run)
         perf = metrics["perf"]
         times = {"TTFT": "ttft_ns", "Prefill": "prefill_ns", "Decode": "decode_ns"}
@@ -208,7 +208,7 @@ def _size(size: float) -> str:
 
 
 def _limit(size: int) -> str:
-    """The largest unit that tells it exactly; where there is none, as other sizes."""
+    """The largest unit that is exact; where there is none, as other sizes."""
     for unit, scale in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
         if size and size % scale == 0:
             return f"{size // scale}{unit}"

@@ -16,7 +16,7 @@ _DEEPEST = 4  # constants that are made of constants
 
 
 def workgroup_of(pipeline: Pipeline) -> tuple[int, int, int] | None:
-    """Threads along x, y, z; None where the kernel is unknown, or its file doesn't tell it by known numbers."""
+    """Threads along x, y, z; None where the kernel is unknown, or its file doesn't give it as known numbers."""
     sizes = _sizes(pipeline.kernel)
     if sizes is None:
         return None

@@ -1,4 +1,4 @@
-"""One answer of the engine, with all that is known of how it was made: what profile, store and log tell of.
+"""One answer of the engine, with all that is known of how it was made: what profile, store and log report.
 
 Each rate and time has one definition, here. Times are ns of the submissions' clock.
 """
@@ -171,7 +171,7 @@ def prefill_tokens(submission: Submission) -> int:
 
 
 def decode_passes(submission: Submission) -> int:
-    """Decode steps of a submit, those behind a stop token too: the device ran them."""
+    """Decode steps of a submit, those after a stop token too: the device ran them."""
     return sum("decode" in one.phases for one in submission.passes)
 
 

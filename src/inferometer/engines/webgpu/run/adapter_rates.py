@@ -28,7 +28,7 @@ class AdapterRates:
 
     Attributes:
         bytes_per_s: The best of a copy (bytes read and written) and a sum (read), each on several grids; medians.
-        how: Which of them it was, in words.
+        how: Which of them it was.
         empty_pass_ns: A pass of one thread that copies 16 bytes; one in ten takes less, so what disturbs isn't in it.
     """
 
@@ -38,7 +38,7 @@ class AdapterRates:
 
 
 def measure_rates(executor: Executor) -> AdapterRates | None:
-    """Measure both on an executor that has nothing else loaded; it can load a model behind it. None: no timestamps."""
+    """Measure both on an executor that has nothing else loaded; it can load a model after it. None: no timestamps."""
     adapter = executor.adapter
     if "timestamp-query" not in adapter.features:
         return None

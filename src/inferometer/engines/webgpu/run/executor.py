@@ -26,7 +26,7 @@ class Adapter:
 
     Attributes:
         name: As the driver says: `llvmpipe (LLVM 15.0.6, 256 bits)`.
-        backend: `Vulkan`, `Metal`, `D3D12`, `NumPy`; a browser tells none: `browser`.
+        backend: `Vulkan`, `Metal`, `D3D12`, `NumPy`; of a browser: `browser`.
         kind: `CPU`, `IntegratedGPU`, `DiscreteGPU`, `unknown`.
         features: Of ours: `shader-f16`, `subgroups`, `timestamp-query`, those that are usable here.
         most_binding_bytes: Largest part of a buffer that one binding may be.
@@ -119,7 +119,7 @@ class Request:
         stop: Tokens that end it; empty: none does.
         temperature, top_k, top_p, seed, repetition_penalty: As in `SAMPLING_WORDS`.
         keeps_cache: Tokens at the prompt's beginning that the KV cache holds from the answer before aren't read again:
-            the first pass begins behind them.
+            the first pass begins after them.
     """
 
     prompt: tuple[int, ...]

@@ -2,7 +2,7 @@
 
 The buffer `state` holds the position of one pass, so each piece of a prompt is a submit of its own. A decode step
 finds position and token on the device, so that `batch` of them are one submit. Whether a stop token came is seen when
-the tokens of a submit are read; steps behind it in the same batch ran for nothing (`answer_tokens` counts them).
+the tokens of a submit are read; steps after it in the same batch ran for nothing (`answer_tokens` counts them).
 
 The cache keeps an answer's keys and values until the next one. A request that `keeps_cache` reads only what follows the
 tokens that both have in common; the buffer `seen` gets those from the host.
@@ -127,14 +127,14 @@ def check_request(program: Program, request: Request) -> None:
 
 
 def answer_tokens(submissions: Sequence[Submission], stop: frozenset[int]) -> tuple[tuple[int, ...], int]:
-    """The tokens of an answer up to its stop token, which is the last; and how many were made behind it for nothing."""
+    """The tokens of an answer up to its stop token, which is the last; and how many were made after it for nothing."""
     made = tuple(token for submission in submissions for token in submission.tokens)
     kept = next((index + 1 for index, token in enumerate(made) if token in stop), len(made))
     return made[:kept], len(made) - kept
 
 
 def _held_after(request: Request, done: Sequence[Submission]) -> tuple[int, ...]:
-    """The tokens that were read by the end of these submits: steps behind a stop token read theirs too."""
+    """The tokens that were read by the end of these submits: steps after a stop token read theirs too."""
     made = tuple(token for submission in done for token in submission.tokens)
     last = done[-1].passes[-1]
     return (*request.prompt, *made)[: last.position + last.tokens]

@@ -23,7 +23,7 @@ Launch = tuple[Any, Any, int, int, int]
 
 
 def has_tick_length() -> bool:
-    """Whether this wgpu tells how long a tick of its timestamps is."""
+    """Whether this wgpu reports how long a tick of its timestamps is."""
     import_wgpu()
     from wgpu.backends.wgpu_native import lib
 

@@ -1,7 +1,7 @@
-"""Runs a program in NumPy, kernel by kernel: the reference that other executors are held against, and needs no device.
+"""Runs a program in NumPy, kernel by kernel: the reference that other executors are compared with, and needs no device.
 
 Every kernel has a counterpart (`backends/wgsl/numpy_kernels`), which sees the same bindings. Its adapter claims every
-feature, so that any kernel path can be checked with it. Times are those of NumPy on the host: they tell how long the
+feature, so that any kernel path can be checked with it. Times are those of NumPy on the host: they show how long the
 reference takes, nothing about a device.
 """
 

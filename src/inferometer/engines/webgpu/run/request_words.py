@@ -1,4 +1,4 @@
-"""What a request is on the device: the words of the buffers `state` and `sampling`, whose layout `program` tells."""
+"""What a request is on the device: the words of the buffers `state` and `sampling`, whose layout `program` says."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ Words = NDArray[np.uint32]
 
 
 def state_words(position: int, tokens: int) -> Words:
-    """`state` before a pass of so many rows behind so many cached ones, uint32 [8]; nothing sampled yet."""
+    """`state` before a pass of so many rows after so many cached ones, uint32 [8]; nothing sampled yet."""
     return _words(STATE_WORDS, (position, tokens))
 
 

@@ -1,8 +1,8 @@
 """Which kernel is the fastest for each matrix on an adapter: measured inside the model, kept in a file for later runs.
 
 All candidates of a kernel path run in the first layers of the model itself, on its own weights, in the profiled form,
-behind each other in one program: each twice, then the path's first and the `FINALISTS` best of each shape some times
-more, and these times alone decide. What replaces the path's first choice must be faster by more than `LEAST_GAIN`, and
+one after the other in one program: each twice, then the path's first and the `FINALISTS` best of each shape some times
+more, and only these times decide. What replaces the path's first choice must be faster by more than `LEAST_GAIN`, and
 three quarters of its times below the median of the first.
 What is found is kept by `tuning_file`.
 
@@ -19,15 +19,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.backends.wgsl.weight_formats import F16
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.plan.joined import Part, join_programs
-from inferometer.engines.webgpu.plan.kernel_path import FUSED_OPS, PHASES, KernelPath, find_path
-from inferometer.engines.webgpu.plan.layout import F16_BYTES
+from inferometer.engines.webgpu.plan.kernel_path import FUSED_OPS, PHASES, KernelPath
+from inferometer.engines.webgpu.plan.path_files import find_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import (
     FUSED,
@@ -43,8 +42,9 @@ from inferometer.engines.webgpu.plan.selection import (
     tunable,
 )
 from inferometer.engines.webgpu.program import Dispatch, Pass, Phase, Program
-from inferometer.engines.webgpu.run.executor import Adapter, Executor, LoadedModel, OnText, Request
+from inferometer.engines.webgpu.run.executor import Adapter, Executor, LoadedModel, OnText, Request, Submission
 from inferometer.engines.webgpu.run.request_words import sampling_words, state_words
+from inferometer.engines.webgpu.tune.first_layers import FirstLayers
 from inferometer.engines.webgpu.tune.tuned_file import (
     LEAST_GAIN,
     Choice,
@@ -56,15 +56,11 @@ from inferometer.engines.webgpu.tune.tuned_file import (
     tuning_file,
     write_findings,
 )
-from inferometer.engines.webgpu.weights.slots import weight_slots
 from inferometer.errors import Unavailable
 
-LEAST_LAYERS = 2
-LEAST_BYTES = 64 << 20
-"""Of matrices that the layers have which are measured, where the model has as much: more than what waits in caches."""
 FINALISTS = 3
 ROUNDS = 3
-_DECODED = 8  # steps of a round, a submit each; fewer where a step has many layers
+_DECODED = 8  # steps of a round, one submit for each; fewer where a step has many layers
 _LEAST_DECODED = 2
 _MOST_ROWS = 64
 _POSITION = 512
@@ -83,7 +79,7 @@ def tune(
     rounds: int = ROUNDS,
     on_text: OnText = lambda what: None,
 ) -> Sequence[Choice]:
-    """Measure every candidate, and keep what was found. The executor is closed behind it.
+    """Measure every candidate, and keep what was found. The executor is closed afterwards.
 
     Args:
         checkpoint: The model; of its layers as many run as `LEAST_BYTES` ask for, and all where the path has a fused
@@ -106,11 +102,11 @@ def tune(
     target = tuning_file() if file is None else file
     check_findings_place(target)  # before the work, so that a wrong file is reported first
     kept = read_findings(target)
-    cut = _Cut(checkpoint)
-    path = find_path(cut.spec.family) if path is None else path
-    wanted = dict(tunable(path, cut.spec, executor.adapter, most_rows=_MOST_ROWS))
+    layers = FirstLayers(checkpoint)
+    path = find_path(layers.spec.family) if path is None else path
+    wanted = dict(tunable(path, layers.spec, executor.adapter, most_rows=_MOST_ROWS))
     try:
-        measured = _measure(cut, executor, path, wanted, rounds, on_text)
+        measured = _measure(layers, executor, path, wanted, rounds, on_text)
         choices = [_choose(key, candidates, measured[key]) for key, candidates in wanted.items()]
         if path.fused is not None:
             choices.append(_compare_forms(checkpoint, executor, path, chooser_of(choices), rounds, on_text))
@@ -124,44 +120,25 @@ def tune(
     return choices
 
 
-class _Cut:
-    """A checkpoint with fewer layers: every shape that the others have is in these."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        spec = checkpoint.spec
-        shapes = [slot.shape for name, slot in weight_slots(spec).items() if name.startswith("layers.0.")]
-        layer_bytes = sum(F16_BYTES * math.prod(shape) for shape in shapes if len(shape) == 2)
-        sparse = set() if spec.experts is None else set(spec.experts.layers)
-        kinds = (sparse, set(range(spec.layers)) - sparse)
-        of_every_kind = 1 + max(min(layers) for layers in kinds if layers)
-        layers = min(max(LEAST_LAYERS, of_every_kind, -(-LEAST_BYTES // layer_bytes)), spec.layers)
-        self.spec: ModelSpec = msgspec.structs.replace(
-            spec, layers=layers, windows=spec.windows[:layers], rope_of=spec.rope_of[:layers]
-        )
-        self.source, self.parameters = checkpoint.source, checkpoint.parameters
-        self.notes, self.config = checkpoint.notes, checkpoint.config
-        self.matrix, self.floats, self.vector = checkpoint.matrix, checkpoint.floats, checkpoint.vector
-        self.source_bytes, self.own_format, self.rows = checkpoint.source_bytes, checkpoint.own_format, checkpoint.rows
-
-
 _Wanted = Mapping[TuneKey, tuple[Candidate, ...]]
+"""The candidates of each shape, the kernel path's first choice in front."""
 
 
 def _measure(
-    cut: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, rounds: int, on_text: OnText
+    layers: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, rounds: int, on_text: OnText
 ) -> dict[TuneKey, list[Measured]]:
-    """Of each key the first candidate, then the finalists."""
+    """Times of each key's first candidate, then of its finalists."""
     on_text(f"tuning: {sum(map(len, wanted.values()))} candidates for {len(wanted)} shapes")
-    rough = _run(cut, executor, path, wanted, _LEAST_DECODED, backwards=False)
-    steps = max(_LEAST_DECODED + 1, min(_DECODED, 2 * _DECODED // cut.spec.layers))
+    rough = _run(layers, executor, path, wanted, _LEAST_DECODED, backwards=False)
+    steps = max(_LEAST_DECODED + 1, min(_DECODED, 2 * _DECODED // layers.spec.layers))
     finals: dict[TuneKey, tuple[Candidate, ...]] = {}
     for key, candidates in wanted.items():
-        order = sorted(range(1, len(candidates)), key=lambda i: _middle(rough.get((key, i))))
+        order = sorted(range(1, len(candidates)), key=lambda i: _median(rough.get((key, i))))
         finals[key] = (candidates[0], *(candidates[i] for i in order[:FINALISTS]))
     times: _Timed = {}
     for number in range(rounds):
         on_text(f"tuning: the best of them, round {number + 1} of {rounds}")
-        for key_of_times, found in _run(cut, executor, path, finals, steps, backwards=number % 2 == 1).items():
+        for key_of_times, found in _run(layers, executor, path, finals, steps, backwards=number % 2 == 1).items():
             times.setdefault(key_of_times, []).extend(found)
     return {
         key: [_measured(candidate, times.get((key, i), [])) for i, candidate in enumerate(candidates)]
@@ -180,10 +157,10 @@ class _Tag:
 
 
 def _run(
-    cut: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, steps: int, *, backwards: bool
+    layers: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, steps: int, *, backwards: bool
 ) -> _Timed:
-    """All candidates of all keys, in one order or the other, in a prefill pass and some decode steps."""
-    program, tags = _load(cut, executor, path, wanted, backwards)
+    """Times of all candidates of all keys in a prefill pass and some decode steps; `backwards`: the last ones first."""
+    program, tags = _load(layers, executor, path, wanted, backwards)
     executor.write("sampling", sampling_words(Request((0,), 1)))
     executor.write("tokens", np.arange(program.capacity, dtype=np.uint32) % program.vocabulary)
     decode = [Pass(("decode", "head"), 1, _POSITION + step) for step in range(steps)]
@@ -193,31 +170,39 @@ def _run(
     for number, each in enumerate([*warm_up, *measured]):
         executor.write("state", state_words(each.position, each.tokens))
         submission = executor.submit([each], "timestamps")
-        sums: dict[_Tag, float | None] = {}
-        own = [tag for phase in each.phases for tag in tags[phase]]
-        for tag, begin, end in zip(own, submission.begin_ns, submission.end_ns, strict=True):
-            if tag is not None:
-                before = sums.get(tag, 0.0)
-                known = begin is not None and end is not None and before is not None
-                sums[tag] = before + (end - begin) if known else None  # type: ignore[operator]
         if number >= len(warm_up):
-            for tag, ns in sums.items():
-                if ns is not None:
-                    times.setdefault((tag.key, tag.candidate), []).append(ns)
+            own = [tag for phase in each.phases for tag in tags[phase]]
+            for tag, ns in _sum_by_tag(own, submission).items():
+                times.setdefault((tag.key, tag.candidate), []).append(ns)
     return times
 
 
-def _load(
-    cut: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, backwards: bool
-) -> tuple[Program, dict[Phase, list[_Tag | None]]]:
-    """Of the i-th candidates of all keys only their own dispatches.
+def _sum_by_tag(tags: Sequence[_Tag | None], submission: Submission) -> dict[_Tag, float]:
+    """Time of the dispatches of each tag; without tags of which one dispatch has no time."""
+    sums: dict[_Tag, float] = {}
+    untimed = set()
+    for tag, begin, end in zip(tags, submission.begin_ns, submission.end_ns, strict=True):
+        if tag is None:
+            continue
+        if begin is None or end is None:
+            untimed.add(tag)
+        else:
+            sums[tag] = sums.get(tag, 0.0) + (end - begin)
+    return {tag: ns for tag, ns in sums.items() if tag not in untimed}
 
-    In front of them a step's, untimed, so that the first candidate finds caches as the others do; behind them a whole
-    step with its sampling.
+
+def _load(
+    layers: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, backwards: bool
+) -> tuple[Program, dict[Phase, list[_Tag | None]]]:
+    """Load one program with the dispatches of all candidates; each dispatch's tag, None where it isn't timed.
+
+    First comes a whole step, untimed, so that the first candidate finds caches as the others do. Then come the first
+    candidates of all keys, the second ones, and so on, each with only the dispatches that it makes. A whole step with
+    its sampling ends the program.
     """
     turns = range(max((len(candidates) for candidates in wanted.values()), default=0))
-    whole = _plan(cut, executor.adapter, path, _trying(wanted, 0, SEPARATE))
-    places = _places(path, SEPARATE, cut.spec, executor.adapter)
+    whole = _plan(layers, executor.adapter, path, _trying(wanted, 0, SEPARATE))
+    places = _places(path, SEPARATE, layers.spec, executor.adapter)
     warm_up: dict[Phase, Sequence[Dispatch]] = {
         phase: [each for each in dispatches if (phase, each.op, each.role) in places or phase != "head"]
         for phase, dispatches in whole.program.phases.items()
@@ -227,10 +212,10 @@ def _load(
     for i in reversed(turns) if backwards else turns:
         for form in (SEPARATE,) if path.fused is None else (SEPARATE, FUSED):
             keys = {key for key, candidates in wanted.items() if i < len(candidates)}
-            loaded = _plan(cut, executor.adapter, path, _trying(wanted, i, form))
+            loaded = _plan(layers, executor.adapter, path, _trying(wanted, i, form))
             places = {
                 place: key
-                for place, key in _places(path, form, cut.spec, executor.adapter).items()
+                for place, key in _places(path, form, layers.spec, executor.adapter).items()
                 if key in keys and (form == SEPARATE or key.op in FUSED_OPS)
             }
             own: dict[Phase, list[Dispatch]] = {phase: [] for phase in PHASES}
@@ -335,10 +320,10 @@ def _compare_forms(
 
 def _measured(candidate: Candidate, times: Sequence[float]) -> Measured:
     upper = float(np.quantile(times, 0.75)) if times else math.inf
-    return Measured(candidate.kernel, dict(candidate.constants), _middle(times), upper, len(times))
+    return Measured(candidate.kernel, dict(candidate.constants), _median(times), upper, len(times))
 
 
-def _middle(times: Sequence[float] | None) -> float:
+def _median(times: Sequence[float] | None) -> float:
     return float(np.median(times)) if times else math.inf
 
 

@@ -127,7 +127,7 @@ class FileCheckpoint:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know; of numbers that float16 can't hold well, it tells what was read so far."""
+        """What a reader must know; of numbers that float16 can't hold well, those that were read so far."""
         return (*self._notes, *self._files.notes())
 
     def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:

@@ -70,7 +70,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 class _Bound:
     """What reading the cache needs: `ratio` above it, sentences that say so, `is_sure` whether it is far above.
 
-    `ratio` and `is_sure` are None where nothing tells.
+    `ratio` and `is_sure` are None where that is unknown.
     """
 
     ratio: float | None = None

@@ -3,7 +3,7 @@
 Sampling on the GPU goes in phases: the first reads all logits, later ones what is left of them. Fires when a class of
 the sampling family takes 10 times the median of its siblings of the same phase or more, and 0.2 % of that phase's GPU
 time: `low`; from 2 % `medium`, from 10 % `high`. A factor of ten is beyond what launching costs; it is one thread
-working through a list. A class that is launched as several workgroups is none, where launches tell that.
+working through a list. A class that is launched as several workgroups is none, where launches show that.
 """
 
 from collections.abc import Iterator

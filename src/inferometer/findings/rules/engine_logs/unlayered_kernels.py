@@ -1,4 +1,4 @@
-"""Kernels whose labels tell neither layer nor how often they ran, in reports that have layers for others. `info`.
+"""Kernels whose labels show neither layer nor how often they ran, in reports that have layers for others. `info`.
 
 Their time can't be distinguished by layer, and a time per call needs the model's dimensions.
 """
@@ -11,7 +11,7 @@ from inferometer.findings.finding import Finding
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_share
 
-_ONCE = ("sampling", "gather_scatter")  # families that run once a token: a layer would say nothing
+_ONCE = ("sampling", "gather_scatter")  # families that run once per token: a layer would say nothing
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:

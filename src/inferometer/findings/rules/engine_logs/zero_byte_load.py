@@ -66,7 +66,7 @@ def _since_line_before(evidence: Evidence, part: Mapping[str, Any]) -> int | Non
 
 
 def _bytes_of(evidence: Evidence, what: str) -> int | None:
-    """Bytes of a part that the model's dimensions tell."""
+    """Bytes of a part, by the model's dimensions."""
     if evidence.model is None:
         return None
     embedding, *others = weight_sizes(evidence.model)

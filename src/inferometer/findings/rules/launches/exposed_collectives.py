@@ -3,7 +3,7 @@
 The time is that in which a kernel that communicates runs and none that computes does, on the device with the largest
 share of its window in it; copies may run meanwhile. Which collective a kernel is of is recognised by what its source
 records, by its name, or by the op that called it; size, type and group only by the record. With several ranks,
-collectives that all of them leave together tell how much of their time is waiting for the rank that came last; the rest
+collectives that all of them leave together show how much of their time is waiting for the rank that came last; the rest
 is the exchange itself.
 
 What to do depends on the collective and its size. All-reduces of 512 KiB or less are bound by their latency: engines

@@ -6,7 +6,7 @@ Looks at up to five steps from the run's beginning, as long as each is slow in o
   at least two of them), and is further from their median than eight of their scaled median absolute deviations. Where
   phase or tokens aren't known, half of that must be idle time of the device: else it may just have more to do.
 - A fifth of it or more is spent in a compiler or tuner, in loading code or in allocating memory. Then that is what it
-  takes beyond the usual, where no like step tells.
+  takes beyond the usual, where no like step says.
 
 Where steps weren't marked but found in the order of kernels, what ran before the first of them counts as a whole, if
 it lasts 1.5 times as long as the longest step: a recording that begins within a step leaves less.
@@ -42,7 +42,7 @@ _LIKE = 2
 _SLOWER = 1.5
 _BEYOND_NOISE = 8 * 1.4826  # the deviation of a normal distribution is 1.4826 times its median absolute one
 _PREPARING = 0.20
-_IDLE = 0.5  # of what a step takes longer, if nobody knows that it has no more tokens than others
+_IDLE = 0.5  # of what a step takes longer, unless it is known that it has no more tokens than others
 _COLUMNS = ("step", "phase", "tokens", "start_ns", "wall_ns", "gap_ns")
 _FOUND = frozenset({"is_partial", "confidence"})  # columns of steps that were found
 _LOADS = re.compile(r"(?:cuda|cu|hip)(?:Module|Library)(?:Load|GetFunction|GetKernel)|(?:nvrtc|hiprtc)Compile")

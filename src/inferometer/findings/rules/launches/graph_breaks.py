@@ -31,7 +31,7 @@ _SCALE = Scale("graph_breaks", low=0.02, medium=0.08, high=0.20)
 _EAGER_SCALE = Scale("graph_breaks.eager", low=0.05)
 _PARTS = (part_key(IDLE, "host_late"), part_key(IDLE, "sync"))
 _REPLAYED = 0.5  # of a step's launches
-_FEW = 3  # replayed steps; fewer tell no usual idle time
+_FEW = 3  # replayed steps; fewer show no usual idle time
 _SHOWN = 8  # batch sizes, or regions, to list
 _CAPTURE = (
     "Capture graphs for these batch sizes, or pad up to a captured one: vLLM --cudagraph-capture-sizes, SGLang "

@@ -1,7 +1,7 @@
 """One rank that keeps the others waiting in collectives.
 
 All ranks leave a collective together, so the rank whose kernel is the shortest came last, and the others waited by
-what theirs are longer: durations alone tell it, whatever the clocks say. The time is what the others waited for the
+what theirs are longer: durations alone show it, whatever the clocks say. The time is what the others waited for the
 one rank, on average; its share is of the windows of their devices. Fires where one rank came last far more often than
 chance has it (four standard deviations above an even draw) and the others waited for it for 2 % of their time: `low`;
 from 5 % `medium`, from 15 % `high`.

@@ -1,7 +1,7 @@
 """The same work over and over: loops of equal launches, and what every layer of a step does again.
 
 - Loops (`evidence.launch_loops`): up to three kernels, eight times or more in a row. The size is their wall time, gaps
-  included. Whether a turn needs the one before, a trace doesn't tell. If none does, one batched launch saves the gaps,
+  included. Whether a turn needs the one before, a trace doesn't say. If none does, one batched launch saves the gaps,
   and of the rest all but one turn at most. Severity is that bound, as a share of the wall time of all devices: from
   0.5 % `low`, from 5 % `medium`, from 20 % `high`. A trace of which 90 % is one such loop is a benchmark of a kernel,
   and is passed over.

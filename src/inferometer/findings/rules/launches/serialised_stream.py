@@ -9,7 +9,7 @@ and copies are not. Fires for a stream that has at least 5 % of the window in ke
 - the first stream, too, has at least 5 % of the window.
 
 Streams that may overlap do so at their edges at least, so 2 % is little; without waits for events full kernels may just
-have left no room, and nothing is reported. Whether the data need the order, a trace doesn't tell. Normal: no second
+have left no room, and nothing is reported. Whether the data need the order, a trace doesn't say. Normal: no second
 stream, or one that overlaps. By its time's share of the window `low` from 5 %, `medium` from 15 %, `high` from 30 %.
 """
 

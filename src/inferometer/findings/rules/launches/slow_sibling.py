@@ -180,7 +180,7 @@ def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Ints:
 def _in_passes(rows: KernelRows, chosen: Ints, passes: Ints, role: Ints) -> pl.DataFrame:
     """By neighbours: groups are of one kernel and grid between the same two roles; the place is the how-manieth.
 
-    Without modules, nothing else tells that two products have the same work.
+    Without modules, nothing else shows that two products have the same work.
     """
     before = np.where(rows.begins, _NONE, np.roll(role, 1))
     behind = np.where(np.roll(rows.begins, -1), _NONE, np.roll(role, -1))

@@ -93,7 +93,7 @@ def _named_waits(evidence: Evidence) -> pl.DataFrame:
 
 
 def _sites(evidence: Evidence, gaps: pl.DataFrame) -> pl.DataFrame:
-    """One row a place in the code that waits: `_SITE`, `waits` and `idle_ns`, the most first."""
+    """One row per place in the code that waits: `_SITE`, `waits` and `idle_ns`, the most first."""
     by_wait = gaps.group_by(*THREAD, "waited_in", "wait_end_ns").agg(pl.col("gap_ns").sum())
     longest = by_wait.top_k(_LOOKED_AT, by="gap_ns")
     known = find_sites_at(evidence.trace, longest.with_columns((pl.col("wait_end_ns") - 1).alias("called_ns")))

@@ -4,7 +4,7 @@ Fires on 3 to 64 such launches in a row on one stream, with nothing else and no 
 same chain occurs at least four times, and three times as often as chance would put its kernels in this order. They may
 take microseconds or milliseconds: a fused kernel saves launches of short ones, and of long ones the memory traffic
 between them. Kernels of compiled code (Inductor) end a chain: what they could fuse, they have. So do kernels on whole
-numbers (positions, indices), softmax and sampling, which engines run once a step, and copies and casts that calls of
+numbers (positions, indices), softmax and sampling, which engines run once per step, and copies and casts that calls of
 communication make.
 
 Severity is what fusing would save, as a share of all GPU time. That is an estimate: a fused kernel is taken to need

@@ -1,10 +1,10 @@
 """Wall time of the steps in which the GPU did nothing; of runs on a CPU, in which no op did.
 
 Fires when, over all decode steps, the gaps are 3 % of the wall time or more: `low`; from 5 % `medium`, from 25 %
-`high`. Engines that keep the queue filled stay below 3 %. Where launches tell, the wall time of a step is its window,
+`high`. Engines that keep the queue filled stay below 3 %. Where launches say, the wall time of a step is its window,
 until its work has ended, whenever its mark ends on the host (`analyses.steps.sources.RunSteps`). Sums that a source
 prints may hold work that overlaps; then the gap is a lower limit. A gap that doesn't vary with the GPU's work and is
-about the same in each step (the middle half within a quarter of the median) is paid once a step.
+about the same in each step (the middle half within a quarter of the median) is paid once per step.
 """
 
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _relation(steps: pl.DataFrame, words: "_Words") -> tuple[tuple[str, ...], bool]:
-    """Whether the gap varies with the work, or at all, in words; true where it is about the same in each step."""
+    """Whether the gap varies with the work, or at all; true where it is about the same in each step."""
     if steps.height < _FEW:
         return (), False
     gap, busy = steps["gap_ns"].to_numpy(), steps["gpu_busy_ns"].to_numpy()

@@ -1,7 +1,7 @@
 """Wall time of the prefill beyond its GPU time.
 
 Fires from 10 ms (less isn't felt) and a tenth of the time to the first token (of the prefill where that isn't
-printed): `low`; from 30 % `medium`, from 70 % and 1 s `high`, as for the delay behind the prefill.
+printed): `low`; from 30 % `medium`, from 70 % and 1 s `high`, as for the delay after the prefill.
 """
 
 from collections.abc import Iterator

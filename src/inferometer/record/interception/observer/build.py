@@ -119,7 +119,7 @@ def _try(module: Any) -> None:
 
 
 def _is_no_users(*_: Any) -> None:
-    """In place of what tells the user's code from others'."""
+    """In place of what distinguishes the user's code from others'."""
 
 
 def _find_compiler() -> str:
@@ -164,7 +164,7 @@ def _hash(compiler: str, options: Sequence[str]) -> str:
 
 
 def _compile(compiler: str, options: Sequence[str], library: Path) -> None:
-    """Into a folder beside it, then renamed. The options that link come behind the source, as linkers want it."""
+    """Into a folder next to it, then renamed. The options that link come after the source, as linkers want it."""
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=_BEGUN) as folder:
         made = Path(folder) / library.name
         _run([compiler, str(_SOURCES / f"{_NAME}.cpp"), *options, "-o", str(made)], timeout_s=_PATIENCE_S)
@@ -185,21 +185,21 @@ def _run(words: Sequence[str], timeout_s: float) -> str:
         process_group=0,
     ) as process:
         try:
-            printed, told = process.communicate(timeout=timeout_s)
+            printed, errors = process.communicate(timeout=timeout_s)
         except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)  # a compiler is several processes
             if isinstance(error, subprocess.TimeoutExpired):
                 raise BuildError(f"{words[0]} took more than {timeout_s:.0f} s") from error
             raise
     if process.returncode:
-        raise BuildError(f"{Path(words[0]).name}: {_first_error(told, process.returncode)}")
+        raise BuildError(f"{Path(words[0]).name}: {_first_error(errors, process.returncode)}")
     return printed
 
 
 def _first_error(text: str, code: int) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "error" in line] or lines
-    return _first_line(told[0] if told else f"exit code {code}")
+    errors = [line for line in lines if "error" in line] or lines
+    return _first_line(errors[0] if errors else f"exit code {code}")
 
 
 def _first_line(text: str) -> str:

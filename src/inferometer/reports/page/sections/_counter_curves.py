@@ -1,6 +1,6 @@
 """A counter of both runs over time in one chart, on the same axes, each run from its own start.
 
-A point is what the comparison judged: one value a tick (of cores the median, of devices that the source doesn't tell
+A point is what the comparison judged: one value per tick (of cores the median, of devices that the source doesn't say
 apart the most harmful) or a cycle.
 """
 
@@ -45,14 +45,14 @@ def curved_causes(found: Comparison) -> list[Cause]:
 
 
 def run_start(trace: Trace) -> int:
-    """The first moment that the run tells of, ns."""
+    """The first moment that the run covers, ns."""
     columns = (("counters", "time_ns"), ("steps", "start_ns"), ("launches", "start_ns"))
     firsts = [trace.tables[table].select(pl.col(column).min()).collect().item() for table, column in columns]
     return min((first for first in firsts if first is not None), default=0)
 
 
 def curve(found: Comparison, pair: Pair, starts_ns: Sequence[int], *, rank: int = 0) -> Iterator[Chart]:
-    """The chart; none where a run doesn't tell when its values are of. `rank`: its place among the causes, from 1."""
+    """The chart; none where a run doesn't say when its values are of. `rank`: its place among the causes, from 1."""
     seconds = [
         None if entity.times_ns is None else (entity.times_ns - start_ns) / _NS
         for entity, start_ns in zip(pair, starts_ns, strict=True)

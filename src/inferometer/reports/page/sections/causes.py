@@ -141,7 +141,7 @@ def _curves(look: PageData, found: Comparison) -> Iterator[Part]:
 
 
 def _step_windows(found: Comparison, starts_ns: Sequence[int]) -> Iterator[str]:
-    """When the compared steps begin, where both runs tell: counters of other times say less of them."""
+    """When the compared steps begin, where both runs say: counters of other times say less of them."""
     windows, pair = [], found.leading.pair
     for run, start_ns, side in zip((pair.base, pair.candidate), starts_ns, SIDES, strict=True):
         begins = run.cycles.filter("complete")["start_ns"].drop_nulls().to_numpy()

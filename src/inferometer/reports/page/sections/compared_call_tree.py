@@ -1,7 +1,7 @@
 """What changed, by callers: both call trees as one in colours of the change, and the paths that one run alone has.
 
 Widths are the times of a run, which the reader chooses; what the other alone has is in its picture only. The change is
-the number behind each name. Colours say how large it is of the larger total: orange for slower, blue for faster, which
+the number after each name. Colours say how large it is of the larger total: orange for slower, blue for faster, which
 all common kinds of colour vision can distinguish.
 """
 

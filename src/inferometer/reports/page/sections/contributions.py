@@ -32,7 +32,7 @@ _TITLE = "What changed"
 _LACKING = "Complete steps or sums of kernels in both runs: the {side} has only counters, or no complete step."
 _EXACT = 15  # digits: the bars of a waterfall add up, so they are not rounded
 _ZOOM = 0.25  # changes within so much of the step are looked at closely
-_TEXT_ROOM = 0.32  # of the axis, for the numbers behind the bars on a narrow screen
+_TEXT_ROOM = 0.32  # of the axis, for the numbers after the bars on a narrow screen
 _FIELDS = (
     Field("delta_ns", "Change", "ns"),
     Field("low_ns", "95 % from", "ns"),

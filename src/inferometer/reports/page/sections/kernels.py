@@ -1,4 +1,4 @@
-"""Kernels: the whole table with what the names tell, and where the time is, by family and kernel.
+"""Kernels: the whole table with what the names say, and where the time is, by family and kernel.
 
 Tables that a source printed are shown each for itself: they may count the same time.
 """
@@ -61,7 +61,7 @@ def build(run: RunData) -> Block | None:
 
 
 def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows, the largest first, with what their names tell."""
+    """The rows, the largest first, with what their names say."""
     known = decode_frame(frame["kernel"]).select("kernel", *_TELLS)
     joined = frame.join(known, on="kernel", how="left", maintain_order="left")
     return joined.sort("total_ns", "kernel", descending=[True, False], nulls_last=True, maintain_order=True)

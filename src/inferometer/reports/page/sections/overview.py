@@ -1,6 +1,6 @@
 """At a glance: how busy the devices are, why they wait, which kernels take most, how long a step takes; one bar of it.
 
-Numbers of several devices are of all their windows together. What a file can't tell is said in the number's place.
+Numbers of several devices are of all their windows together. What a file can't show is said in the number's place.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def _parts(run: RunData, *, is_alone: bool = True) -> Iterator[Part]:
 
 
 def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
-    """What the file can't tell, and why."""
+    """What the file can't say, and why."""
     for why in dict.fromkeys(number.about for number in numbers):
         labels = ", ".join(number.label for number in numbers if number.about == why)
         yield Words(f"{labels}: {why}", "note")

@@ -121,7 +121,7 @@ def _points(dots: pl.DataFrame, family: str, shade: str, largest_ns: int) -> dic
 
 
 def _texts(row: dict[str, Any]) -> list[str]:
-    """What pointing at a dot tells."""
+    """What pointing at a dot says."""
     calls = format_counted(row["calls"], "call")
     reached = f"{format_share(row['fraction'])} of the bound by {row['binding']}"
     shapes = say_shapes(row["input_dims"], row["input_dtypes"])

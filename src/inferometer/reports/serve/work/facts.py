@@ -57,7 +57,7 @@ def _devices(facts: Facts, devices: pl.DataFrame) -> list[str]:
 
 
 def _date(facts: Facts, window: tuple[int, int] | None) -> str | None:
-    """When it began, where its clock tells the time of day."""
+    """When it began, where its clock shows the time of day."""
     if window is None:
         return None
     begun_ns = window[0] + (facts.clock_base_ns or 0)

@@ -20,7 +20,7 @@ def find_names(lanes: Lanes, words: str) -> Mask:
 
 
 def find_next(lanes: Lanes, names: Mask, at_ns: int, row: int, by: int) -> int | None:
-    """The place of the first event with such a name behind this start and row, or before it where `by` is below 0.
+    """The place of the first event with such a name after this start and row, or before it where `by` is below 0.
 
     Behind the last one comes the first. Events are in the order of their starts, of equal ones in that of their rows.
     """

@@ -30,7 +30,7 @@ class JobRun(TypedDict):
 
 
 def open_run(run: JobRun, progress: Progress) -> Trace:
-    """All its tables.
+    """The run with all its tables.
 
     Raises:
         InputError: It can't be read, as on the command line.
@@ -52,7 +52,7 @@ def open_run(run: JobRun, progress: Progress) -> Trace:
 
 
 def is_profile(run: JobRun) -> bool:
-    """Whether any format takes it; what is found by its name alone may be something else."""
+    """Whether any format reads it: a file that was found by its name may be something else."""
     from inferometer.formats.base import find_format
     from inferometer.formats.source import Source
 
@@ -63,6 +63,16 @@ def is_profile(run: JobRun) -> bool:
     except FormatError:
         return False
     return True
+
+
+def text_of(path: Path) -> str:
+    """A path as `JobRun` has it."""
+    return os.fsencode(path).decode("latin-1")
+
+
+def path_of(run: JobRun) -> Path:
+    """Where a run lies."""
+    return Path(os.fsdecode(run["path"].encode("latin-1")))
 
 
 def _import(run: JobRun, store: Path, progress: Progress) -> Trace:
@@ -77,13 +87,3 @@ def _import(run: JobRun, store: Path, progress: Progress) -> Trace:
 
     limits = Limits() if run["is_limited"] else Limits.none()
     return import_trace(path_of(run), store, limits=limits, progress=on_read)
-
-
-def text_of(path: Path) -> str:
-    """A path as `JobRun` has it."""
-    return os.fsencode(path).decode("latin-1")
-
-
-def path_of(run: JobRun) -> Path:
-    """Where a run lies."""
-    return Path(os.fsdecode(run["path"].encode("latin-1")))

@@ -163,7 +163,7 @@ def _only_one(found: Differences) -> list[str]:
 
 def _row(each: ShapeDifference) -> dict[str, Any]:
     speedup = each.speedup
-    names = dict.fromkeys((each.base.contender, each.candidate.contender))
+    names = dict.fromkeys((each.base_name, each.candidate_name))
     return {
         "verdict": f"became {each.became}" if each.became else each.verdict or "-",
         "operator": each.base.operator,

@@ -22,11 +22,11 @@ from inferometer.units import format_counted
 
 def _facts(ranking: Ranking) -> list[tuple[str, str]]:
     """What was put together."""
-    contenders = {each.name for device in ranking.devices for each in device.contenders}
+    candidates = {each.name for device in ranking.devices for each in device.candidates}
     results = sum(1 for device in ranking.devices for _ in device.results())
     return [
         ("Runs", f"{len(ranking.runs):,}"),
-        ("Candidates", f"{len(contenders):,}"),
+        ("Candidates", f"{len(candidates):,}"),
         ("Results", f"{results:,}"),
         *([] if ranking.given is None else [("Importance", _importance(ranking.given))]),
         ("Devices", ", ".join(device.title for device in ranking.devices) or "none"),

@@ -38,7 +38,7 @@ def _of_device(found: DeviceRanking) -> Iterator[str]:
 
 
 def _left_out(found: DeviceRanking) -> Iterator[str]:
-    if len(found.contenders) > 1 and not found.shapes:
+    if len(found.candidates) > 1 and not found.shapes:
         yield "No shape was run by all candidates: there is no order, and figures aren't of the same shapes."
     elif found.left_out:
         yield (
@@ -57,7 +57,7 @@ def _above(found: DeviceRanking) -> Iterator[str]:
         value, most = max(above, key=lambda pair: pair[0])
         yield (
             f"{count_shapes(len(above))} with S above 100 %, where sizes, peaks or cache state aren't as assumed; the "
-            f"most, {format_share(value)}, is {most.operator}, {most.shape} of {most.contender}."
+            f"most, {format_share(value)}, is {most.operator}, {most.shape} of {most.candidate}."
         )
 
 
@@ -79,12 +79,12 @@ def _bounds(found: DeviceRanking) -> Iterator[str]:
 
 
 def _libraries(found: DeviceRanking) -> Iterator[str]:
-    for each in [each for each in found.contenders if each.is_library][:_MOST]:
+    for each in [each for each in found.candidates if each.is_library][:_MOST]:
         yield f"{each.name}: marked library, as {format_share(each.own)} of its device time is in kernels of its own."
 
 
 def _concerns(found: DeviceRanking) -> Iterator[str]:
-    for each in found.contenders:
+    for each in found.candidates:
         timings = [timing for result in each.standing.results if (timing := result.timing("cold")) is not None]
         if unsteady := sum(not timing.steady for timing in timings):
             yield f"{each.name}, {count_shapes(unsteady)}: times didn't settle; the interval may be too narrow"
@@ -94,7 +94,7 @@ def _concerns(found: DeviceRanking) -> Iterator[str]:
 
 def _mixed(found: DeviceRanking) -> Iterator[str]:
     """Candidates whose results are from several runs that differ."""
-    for each in found.contenders:
+    for each in found.candidates:
         for what in _differing(each):
             yield f"{each.name} is put together from {len(each.standing.runs)} runs with different {what}."
 
@@ -112,7 +112,7 @@ def _superseded(found: DeviceRanking) -> Iterator[str]:
     """Older results, by run, with whose they are."""
     older: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for each in found.superseded:
-        older[each.run, each.date][each.contender] += each.shapes
+        older[each.run, each.date][each.candidate] += each.shapes
     for (run, date), counts in [*older.items()][:_MOST]:
         whose = [f"{count_shapes(count)} of {name}" for name, count in counts.most_common(_MOST)]
         more = " …" if len(counts) > _MOST else ""

@@ -92,7 +92,7 @@ ABOVE = "S above 100 %"
 
 def ranked_section(found: DeviceRanking) -> Section:
     """The candidates in order."""
-    rows = [_ranked_row(each, found) for each in found.contenders]
+    rows = [_ranked_row(each, found) for each in found.candidates]
     return Section(f"Ranking on {found.title}", _RANKING, frame_of(rows, _RANKING), [*_ranking_notes(found)])
 
 
@@ -189,19 +189,19 @@ def _ranking_notes(found: DeviceRanking) -> Iterator[str]:
         yield "Score: importance-weighted median of S; wrong or untimed shapes count as 0. All right stand first."
     elif found.by == "speedup":
         yield f"No score, as no S is known: ordered by the geometric mean of the speedup over {found.base}."
-    if any(each.is_tied for each in found.contenders):
+    if any(each.is_tied for each in found.candidates):
         yield "=: a tie; its interval overlaps that of the first of the rank."
-    if any(each.score.below_launch for each in found.contenders):
+    if any(each.score.below_launch for each in found.candidates):
         yield "Below launch: the bound is below what a launch takes; these shapes count as all others do."
     if found.base is not None and found.by == "score":
         yield f"Speedup and fast_p are over {found.base}."
 
 
-def _operator_row(name: str, contender: str, score: Score) -> dict[str, Any]:
+def _operator_row(name: str, candidate: str, score: Score) -> dict[str, Any]:
     own = next(iter(score.operators), None)
     return {
         "operator": name,
-        "contender": contender,
+        "contender": candidate,
         "right": f"{score.right:,} of {score.asked:,}",
         "importance": score.importance_asked or None,
         "sol_fraction": None if own is None else _value(own.over_right.median),
@@ -225,7 +225,7 @@ def _shape_row(result: ShapeResult, found: DeviceRanking) -> dict[str, Any]:
     return {
         "operator": result.operator,
         "shape": result.shape,
-        "contender": result.contender,
+        "contender": result.candidate,
         "right": "right" if result.is_right else "wrong",
         **timed,
         "note": _note(result),

@@ -202,7 +202,7 @@ def _without_window(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    """For people: an unknown phase, a disturbed step, and one that is no whole one, in words."""
+    """For people: an unknown phase, a disturbed step, and one that is no whole one."""
     words = [pl.col("phase").fill_null(UNKNOWN_PHASE)]
     if "disturbed" in frame.columns:
         words.append(pl.when("disturbed").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("disturbed"))
@@ -217,7 +217,7 @@ def _demangled(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _trend_rows(trends: pl.DataFrame) -> pl.DataFrame:
-    """For people: whole times and what carries them, in words."""
+    """For people: whole times and what carries them."""
     half = ((pl.col("high_ns") - pl.col("low_ns")) / 2).alias("half_ns")
     words = pl.when("is_trend").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_trend")
     of = pl.coalesce("class", "of").alias("of")

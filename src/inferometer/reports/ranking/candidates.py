@@ -70,7 +70,7 @@ def _bars(
     figure: Callable[[Score], Figure | None],
     scale: float,
 ) -> Chart:
-    names = [each.name for each in device.contenders][:SERIES]
+    names = [each.name for each in device.candidates][:SERIES]
     labels = distinct([cut_label(name) for name in names])
     data = []
     for i, (name, label) in enumerate(zip(names, labels, strict=True)):
@@ -130,7 +130,7 @@ def _alt(
         if (found := figure(score)) is not None
     ]
     best, worst = (f"{_text(value, scale)} ({operator}, {who})" for value, operator, who in (max(every), min(every)))
-    more = len(device.contenders) - SERIES
+    more = len(device.candidates) - SERIES
     rest = f" The first {SERIES} candidates are drawn, {more} aren't." if more > 0 else ""
     return f"{len(shown)} operators; the highest is {best}, the lowest {worst}.{rest}"
 
