@@ -107,7 +107,10 @@ def test_kernels_that_are_gone_are_a_change_though_the_device_waits_as_long(capt
         products = [one for one in document(capture)["traceEvents"] if is_product(one)]
         assert sum(line.base_ns for line in gone.values()) == round(sum(1000 * one["dur"] for one in products))
         assert sum(line.base_calls for line in gone.values()) == len(products)
-    assert (found.verdict, found.outcome) == ("software change", "no clear difference")
+    low, high = found.changes.step_ratio_interval or (0, 2)
+    assert low <= 1 <= high  # within noise; where that is a tenth of the step, it hides what matters
+    is_wide = max(1 - low, high - 1) > 0.1
+    assert (found.verdict, found.outcome) == ("software change", "can't tell" if is_wide else "no clear difference")
     said = re.search(r"(\d+) functions are gone, which took ([\d.]+ \S+) per step", found.judged.why)
     assert said is not None
     assert (int(said[1]), said[2]) == (len(gone), format_duration(sum(line.base_ns for line in gone.values())))

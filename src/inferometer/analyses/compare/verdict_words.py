@@ -169,8 +169,8 @@ def is_lost_in_noise(changes: Changes) -> bool:
 def may_differ(changes: Changes) -> bool:
     """Whether the mean step differs by more than runs of one program do, and may by twice `FEW_CHANGE`."""
     low, high = changes.step_ratio_interval or (0.0, 1.0)
-    is_wide = low < 1 - 2 * FEW_CHANGE or high > 1 + 2 * FEW_CHANGE
-    return abs((changes.step_ratio or 1.0) - 1) > CLEAR_CHANGE and is_wide
+    is_wide = low < 1 - FEW_CHANGE or high > 1 + FEW_CHANGE
+    return is_wide
 
 
 def _slowed_class(changes: Changes, slowdown: Slowdown) -> str:
