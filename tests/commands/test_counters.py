@@ -87,6 +87,20 @@ def test_the_table_says_what_was_not_counted(raw: Path, capsys: Capsys) -> None:
     assert "1 of 15 launches shown." in out
 
 
+def test_a_share_above_all_there_is_has_a_remark(raw: Path, tmp_path: Path, capsys: Capsys) -> None:
+    most = max(launch["lts__t_sector_hit_rate.pct"] for launch in printed())
+    assert 100.05 < most < 101  # so the real page prints it
+    _, out, _ = run("counters", raw, capsys=capsys)
+    assert f"L2 Hits of up to {most:.1f} %: more than there is." in out
+    _, out, _ = run("counters", raw, "--match", "add|softmax", capsys=capsys)
+    assert "more than there is" not in out
+    path = tmp_path / "ncu.csv"
+    metrics = "sm__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_sector_hit_rate.pct"
+    path.write_text(f'{HEAD},{metrics}\n{"," * 12}\n{ROW.format(0, "k")},"120.04","100.04"\n')
+    _, out, _ = run("counters", path, capsys=capsys)
+    assert "Compute of up to 120.0 %: more than there is." in out
+
+
 @pytest.mark.parametrize(
     ("metrics", "values", "expected"),
     [

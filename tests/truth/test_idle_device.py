@@ -61,11 +61,21 @@ def of_the_host(told: Idle, pieces: list[Piece]) -> tuple[str, list[str]]:
             f"Idle for {size(told, pieces)}{told.found.a_step(idle_ns)}, because the call for the next work returned "
             f"only after the device had gone idle.{waited}"
         ),
+        *of_the_rhythm(told),
         f"Of these {duration(idle_ns)}, the launching thread spent {'; '.join(clauses(told, pieces, doing))}.",
         *in_path(path, idle_ns),
         *([] if path else longest_ops(told, pieces)),
         *ended_by_sites(told, pieces),
     ]
+
+
+def of_the_rhythm(told: Idle) -> Iterator[str]:
+    """Gaps that are late as well, and that another finding has."""
+    gaps = lengths(told.of("launching"))
+    if gaps:
+        count = f"{len(gaps):,} more gap{'s' if len(gaps) > 1 else ''} of up to {duration(gaps[-1])}"
+        verb = "are" if len(gaps) > 1 else "is"
+        yield f"Not counted here: {count} {verb} the rhythm of launching one by one, {duration(sum(gaps))} in all."
 
 
 def clauses(told: Idle, pieces: list[Piece], doing: dict[str, int]) -> Iterator[str]:

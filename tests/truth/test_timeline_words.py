@@ -11,6 +11,7 @@ import inferometer
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.names import decode
+from inferometer.reports.views.timeline import VIEW
 from inferometer.reports.views.view import remarks_of
 
 WHY = {
@@ -46,6 +47,29 @@ def sentence(name: str, told: Idle) -> str:
     window_ns = told.found.window_ns
     of = f"{share(told.idle_ns / window_ns)} of its window ({duration(told.idle_ns)} of {duration(window_ns)})"
     return f"{name} is idle {of}. For {'; for '.join(whys)}."
+
+
+@pytest.mark.parametrize("file", [*FILES, "both ranks"])
+def test_pieces_of_idle_time_add_up_to_the_gaps_of_the_file(file: str, shared_data: Path, tmp_path: Path) -> None:
+    path, places = places_idle(file, shared_data, tmp_path)
+    with inferometer.open(path) as trace:
+        timeline = find_timeline(trace)
+    gaps = sum(gaps_between(told.found.launches) for told in places.values())
+    assert timeline.gap_count == gaps
+    notes = [line for each in VIEW.sections(timeline) for line in each.notes if line.startswith("Pieces: ")]
+    several = "one that has several causes is a piece of each."
+    assert notes == ([f"Pieces: {gaps:,} gap{'' if gaps == 1 else 's'} in all; {several}"] if gaps else [])
+    counts = {(row["rank"], row["device"], row["cause"]): row["count"] for row in timeline.causes.to_dicts()}
+    assert sum(counts.values()) == sum(len(told.pieces) for told in places.values())
+
+
+def gaps_between(launches: tuple[Launch, ...]) -> int:
+    """How often nothing runs before the next launch begins."""
+    count, until_ns = 0, launches[0].start_ns
+    for each in sorted(launches, key=lambda each: each.start_ns):
+        count += each.start_ns > until_ns
+        until_ns = max(until_ns, each.end_ns)
+    return count
 
 
 def late_host(told: Idle) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -62,6 +63,40 @@ def test_one_whose_writer_lives_goes_on(tmp_path: Path) -> None:
     assert len(following.look()) == 40
     assert following.look() == []
     assert not following.is_over
+
+
+def test_a_recording_is_read_again_only_when_its_manifest_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.ifm"
+    _left(path, os.getpid())
+    opened: list[Path] = []
+    real = Path.open
+
+    def counted(self: Path, *arguments: Any, **options: Any) -> Any:
+        opened.append(self)
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", counted)
+    following = Following(path)
+    assert len(following.look()) == 40
+    manifests = [each for each in opened if each.name == "facts.json"]
+    assert manifests
+    for _ in range(5):
+        assert following.look() == []
+    assert [each for each in opened if each.name == "facts.json"] == manifests
+    os.utime(path / "facts.json")
+    assert following.look() == []
+    assert len([each for each in opened if each.name == "facts.json"]) > len(manifests)
+
+
+def test_a_recording_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    _left(tmp_path / "run.ifm", os.getpid())
+    following = Following(tmp_path / "run.ifm")
+    following.look()
+    shutil.rmtree(tmp_path / "run.ifm")
+    with pytest.raises(InputError, match="not a store"):
+        following.look()
 
 
 @pytest.mark.parametrize(("idle_s", "is_over"), [(STALE_S - 60, False), (STALE_S + 60, True)])

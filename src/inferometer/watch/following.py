@@ -4,6 +4,7 @@ A recording is one store, or a folder with a store for each process (`NAME.ifm.p
 stores that join later are followed, too. Times of all are on the clock of the first.
 """
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from inferometer.processes import is_alive, state_of
 from inferometer.record.workers.parts import find_parts
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
-from inferometer.trace.store import read_manifest, read_store
+from inferometer.trace.store import read_store
 from inferometer.trace.store_writer import MANIFEST, is_store
 from inferometer.trace.trace import Trace
 from inferometer.watch.growing import stores_in
@@ -39,6 +40,7 @@ class _Store:
     path: Path
     shift_ns: int = 0
     version: tuple[int, int] = (0, 0)  # of its manifest
+    facts: Facts | None = None  # of that version
     last_ns: dict[str | None, int] = field(default_factory=dict)  # start of the last step of each owner
     is_over: bool = False
     why_over: str | None = None
@@ -109,23 +111,21 @@ class Following:
             store.is_over = True  # joined and removed meanwhile
 
     def _new_steps(self, store: _Store) -> Iterator[WatchedStep]:
-        facts = read_manifest(store.path).facts
-        about = (store.path / MANIFEST).stat()
-        version = about.st_mtime_ns, about.st_ino
-        if version != store.version:
-            store.version = version
+        manifest = _manifest_of(store.path)
+        version = manifest.st_mtime_ns, manifest.st_ino
+        if store.facts is None or version != store.version:
             with read_store(store.path, ("steps",)) as trace:
-                facts, store.losses = trace.facts, trace.losses
+                store.version, store.facts, store.losses = version, trace.facts, trace.losses
                 steps = _recent(trace, max(store.last_ns.values(), default=None))
-            self._tie(store, facts)
+            self._tie(store, store.facts)
             for step in steps:
                 if step.start_ns <= store.last_ns.get(step.owner, -1):
                     continue
                 store.last_ns[step.owner] = step.start_ns
                 yield step._replace(start_ns=step.start_ns + store.shift_ns, owner=self._owner(store, step.owner))
-        if facts.recorded.get("finished", True):
+        if store.facts.recorded.get("finished", True):
             store.is_over = True
-        elif why := _left(facts, self._wall_s() - about.st_mtime):
+        elif why := _left(store.facts, self._wall_s() - manifest.st_mtime):
             store.is_over, store.why_over = True, why
 
     def _tie(self, store: _Store, facts: Facts) -> None:
@@ -151,6 +151,13 @@ def store_of(path: Path, scratch: Path) -> Path:
         return path
     with join_parts(path, scratch / "joined.ifm"):
         return scratch / "joined.ifm"
+
+
+def _manifest_of(store: Path) -> os.stat_result:
+    try:
+        return (store / MANIFEST).stat()
+    except OSError as error:
+        raise FormatError(f"{store}: not a store: {MANIFEST} can't be read ({error.strerror})") from error
 
 
 def _recent(trace: Trace, last_ns: int | None) -> list[WatchedStep]:

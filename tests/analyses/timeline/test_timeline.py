@@ -253,8 +253,8 @@ def test_json_holds_everything_exactly() -> None:
     found = find_timeline(trace, width=4)
     data = msgspec.json.decode(msgspec.json.encode(found.as_json()))
     assert list(data) == [
-        *("source", "origin_ns", "launch_gap_limit_ns", "devices", "streams", "idle_causes", "gaps", "ranks"),
-        *("messages", "compute_imbalance", "collectives", "strip", "remarks", "losses"),
+        *("source", "origin_ns", "launch_gap_limit_ns", "devices", "streams", "idle_causes", "gap_count"),
+        *("gaps", "ranks", "messages", "compute_imbalance", "collectives", "strip", "remarks", "losses"),
     ]
     assert (data["source"], data["origin_ns"], data["losses"]["entries"]) == ("by hand", 0, [])
     assert [(row["stream"], row["busy_ns"], row["longest_gap_ns"]) for row in data["streams"]] == [(7, 100, 100)]

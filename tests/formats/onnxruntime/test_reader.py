@@ -114,6 +114,18 @@ def test_a_time_that_is_none_is_counted(number: str, tmp_path: Path) -> None:
     assert {"without_timestamp", "unreadable_event"} & set(counted(trace))
 
 
+@pytest.mark.parametrize("which", [0, 7, 40])
+def test_an_event_of_the_real_file_that_cannot_be_read_is_seen_and_dropped(which: int, tmp_path: Path) -> None:
+    texts = [json.dumps(event) for event in EVENTS[:60]]
+    texts[which] = texts[which].replace('"ts": ', '"ts": "soon", "was": ')
+    trace = opened(tmp_path, f"[{', '.join(texts)}]".encode())
+    losses = trace.losses
+    if which == 0:  # without its first event nothing else is left out
+        assert losses.total("unreadable_event") == 1
+    assert losses.dropped() == losses.dropped("event") == losses.seen["event"] == 1
+    assert losses.seen["spans"] + losses.dropped() == len(texts)
+
+
 def test_other_chrome_traces_are_not_taken_for_it() -> None:
     formats = known_formats()
     other = b'[{"name": "model_run", "cat": "Session", "ph": "X", "pid": 1, "ts": 1, "dur": 2}]'

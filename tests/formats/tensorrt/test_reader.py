@@ -12,6 +12,7 @@ from tests.traces import counted, rows
 
 import inferometer
 from inferometer import Trace
+from inferometer.analyses.compare.comparison import compare
 from inferometer.analyses.compare.tests import compare_tests
 from inferometer.errors import FormatError, InputError
 from inferometer.formats.base import known_formats
@@ -87,6 +88,17 @@ def test_two_runs_are_compared_part_by_part(tmp_path: Path) -> None:
     kinds = {"latency": "slower", "GPU compute": "slower", "copies to the device": "new"}
     assert {row.name: row.kind for row in found.rows} == kinds
     assert "Only the candidate has copies to the device." in [*remarks_of(found)]
+
+
+def test_two_profiles_of_layers_are_told_to_compare_times_of_queries(tmp_path: Path) -> None:
+    """A profile has one sum of each layer: no number of steps more would give it a spread."""
+    slower = PROFILE.replace("34.8285", "44.8285").replace("0.348285", "0.448285")
+    assert slower != PROFILE
+    for other in (PROFILE, slower):
+        found = compare(opened(tmp_path, PROFILE, "a.json"), opened(tmp_path, other, "b.json"))
+        assert found.verdict == "too few samples"
+        assert "trtexec: --exportTimes" in found.judged.why
+        assert "record more than" not in found.judged.why
 
 
 def test_tactics_are_selections_and_give_layers_their_types(tmp_path: Path) -> None:

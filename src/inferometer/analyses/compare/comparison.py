@@ -27,6 +27,7 @@ from inferometer.analyses.compare.input_changes import NEEDED as INPUTS_NEEDED
 from inferometer.analyses.compare.input_changes import InputChange, find_input_change
 from inferometer.analyses.compare.kernels import ComparedKernels, compare_kernels
 from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
+from inferometer.analyses.compare.ranks import are_of_one_run, say_ranks
 from inferometer.analyses.compare.setup_changes import SetupChange, find_setup_changes, telling_change
 from inferometer.analyses.compare.slowdown import find_slowdown
 from inferometer.analyses.compare.verdicts import Judged, Outcome, Program, Verdict, find_outcome, judge
@@ -36,12 +37,10 @@ from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import TABLES
 from inferometer.trace.trace import Trace
-from inferometer.units import format_list
 
 if TYPE_CHECKING:
     from inferometer.hardware.device import Device
 
-_LISTED_RANKS = 4
 NEEDED = {
     "launches": (
         *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
@@ -67,7 +66,8 @@ class Comparison(Result):
     `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
     where phases aren't known. `changes` and all that follows from them are those of `leading`. `series`: of counters.
     `inputs`: on what else most matrix products ran. `host`: where the host was in what the device waited longer, of a
-    step that is slower. `setup`: settings and versions that differ. `ranks`: of either run, as far as known.
+    step that is slower. `setup`: settings and versions that differ. `ranks`: of either run, as far as known;
+    `are_of_one_run`: these are different ranks of one.
     `kernels`: all of both runs, none where they can't be compared.
     """
 
@@ -90,6 +90,7 @@ class Comparison(Result):
     series: MatchedSeries
     kernels: ComparedKernels
     ranks: tuple[tuple[int, ...], tuple[int, ...]]
+    are_of_one_run: bool
     inputs: InputChange | None = None
     host: HostTime | None = None
     setup: tuple[SetupChange, ...] = ()
@@ -127,12 +128,7 @@ class Comparison(Result):
 
     def rank_notes(self) -> Iterator[str]:
         """Where the runs are of other ranks: these may have other work, in one and the same program."""
-        before, after = self.ranks
-        if before and after and before != after:
-            yield (
-                f"The base has {_ranks(before)} and the candidate {_ranks(after)}: what differs may be what each rank "
-                "has to do."
-            )
+        yield from say_ranks(*self.ranks, of_one_run=self.are_of_one_run)
 
     def as_json(self) -> dict[str, Any]:
         stops = not self.compares_times
@@ -199,6 +195,7 @@ def compare(
     leading = choose_leading(each)
     pair, changes, slowdown = leading.pair, leading.changes, leading.slowdown
     activities = pair.base, pair.candidate
+    is_one_run = are_of_one_run(base, candidate)
     comparable = check_comparable(base, candidate, leading, sides, has_times=has_times)
     own = own_gpus(activities[0]), own_gpus(activities[1])
     series = match_series(*entities, own)
@@ -216,6 +213,7 @@ def compare(
         program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host, is_slower)
         judged = _with_repair(judge(changes, slowdown, causes, calibration, program), changes)
         judged = _with_phase(judged, leading, each)
+        judged = _of_ranks(judged) if is_one_run else judged
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     compares_times = not comparable.stops and slowdown.has_times
     return Comparison(
@@ -236,6 +234,7 @@ def compare(
         base_losses=base.losses,
         candidate_losses=candidate.losses,
         ranks=(base.facts.ranks, candidate.facts.ranks),
+        are_of_one_run=is_one_run,
         losses=_together(base, candidate),
         sides=sides,
         phases=tuple(one for one in each if one.pair.by_phase),
@@ -263,6 +262,11 @@ def _with_repair(judged: Judged, changes: Changes) -> Judged:
     return replace(judged, why=f"{judged.why} {how}, and nothing marks the steps of both runs alike.")
 
 
+def _of_ranks(judged: Judged) -> Judged:
+    """Ranks of one run run one program: functions that differ are no change of it."""
+    return replace(judged, verdict="ranks differ") if judged.verdict == "software change" else judged
+
+
 def _with_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:
     """With the phase that it is about, and others that are slower."""
     if not leading.pair.by_phase:
@@ -275,12 +279,6 @@ def _with_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChang
             f"{one.pair.name.capitalize()} steps are slower, too ({one.changes.step_ratio:.3f} times){unlike}."
         )
     return replace(judged, why=" ".join(sentences))
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    if len(ranks) > _LISTED_RANKS:
-        return f"{len(ranks):,} ranks"
-    return f"rank{'s' if len(ranks) > 1 else ''} {format_list([*map(str, ranks)])}"
 
 
 def _together(base: Trace, candidate: Trace) -> Losses:

@@ -1,4 +1,4 @@
-"""What a comparison comes to: one of eight verdicts, the sentence that says it first, and what became of the step.
+"""What a comparison comes to: one of nine verdicts, the sentence that says it first, and what became of the step.
 
 A cause is named only where something slowed (the step, or the calls of one class of functions), the metric moved in its
 harmful direction beyond chance and beyond what halves of the normal run reach, and the functions that slowed are those
@@ -25,6 +25,7 @@ from inferometer.analyses.compare.verdict_words import (
     say_gone,
     say_idle,
     say_more_called,
+    say_more_steps,
     say_software_change,
     say_too_few,
     say_uneven,
@@ -37,7 +38,6 @@ from inferometer.analyses.comparison_limits import (
     DISAGREES,
     FEW_CHANGE,
     FEWEST_OF_PHASE,
-    MIN_CYCLES,
     MIN_SEVERITY,
     MIN_SEVERITY_ALONE,
     MIN_SOFTWARE,
@@ -46,7 +46,7 @@ from inferometer.analyses.comparison_limits import (
 
 Verdict = Literal[
     "cause named", "software change", "no difference", "improvement", "not comparable", "too few samples",
-    "host time", "cause not measured",
+    "host time", "cause not measured", "ranks differ",
 ]  # fmt: skip
 Outcome = Literal["slower", "faster", "no difference", "no clear difference", "can't tell", "not comparable"]
 
@@ -222,8 +222,7 @@ def _changed_program(case: _Case) -> Judged | None:
     if not case.software:
         return None
     if case.slowdown.speed == "unknown" and not _is_counted(case.changes):
-        more = f"record more than {MIN_CYCLES} in each run"
-        why = f"{case.slowed} Too few steps to tell what of the program changed, {more}."
+        why = f"{case.slowed} Too few steps to tell what of the program changed: {say_more_steps(case.changes)}."
         return Judged("too few samples", why)
     return Judged("software change", f"{case.slowed} {case.software}")
 
@@ -274,13 +273,17 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, prog
     if (work := say_work(changes)) and _is_counted(changes):  # however long the steps are
         return Judged("software change", f"{say_as_before(changes)}. {work}")
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
-        more = f"record more than {MIN_CYCLES} in each run"
-        return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
+        few = f"Too few steps to tell noise from change: {times}."
+        return Judged("too few samples", f"{few} {_sentence(say_more_steps(changes))}")
     if changed := work or software or inputs or say_gone(changes):
         return Judged("software change", f"{say_as_before(changes)}. {changed}")
     if may_differ(changes):
         return Judged("too few samples", f"{say_as_before(changes)}. The steps vary too much: record more of them.")
     return Judged("no difference", f"{say_as_before(changes)}.")
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _is_tight(changes: Changes) -> bool:

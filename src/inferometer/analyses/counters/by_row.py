@@ -9,11 +9,13 @@ from inferometer.analyses.counters.metrics import MEANS, SUMS
 
 BY_ROW: Final[dict[str, Any]] = {
     "counted_launches": pl.Int64,
+    "launches_by_name": pl.Int64,
     **dict.fromkeys((f"measured_{name}" for name in SUMS), pl.Float64),
     **dict.fromkeys(("l2_hit_rate", "measured_occupancy", "measured_clock_hz"), pl.Float64),
     "reasons": pl.List(pl.Struct({"reason": pl.String, "share": pl.Float64})),
 }
-"""Columns: launches with counters; means of one of them; reasons and their shares of the cycles of warps."""
+"""Columns: launches with counters; those of them that joined
+by name alone, whatever their size; means of one of them; reasons and their shares of the cycles of warps."""
 _NAMES: Final = {"l2_hit_rate": "l2_hit_rate", "occupancy": "measured_occupancy", "clock_hz": "measured_clock_hz"}
 
 
@@ -26,6 +28,7 @@ def counted_by_row(joined: Joined) -> pl.DataFrame:
     is_kernel = pl.col("kind").cast(pl.String) == "kernel"
     rows = joined.launches.group_by("row").agg(
         is_joined.sum().cast(pl.Int64).alias("counted_launches"),
+        pl.col("is_by_name").sum().cast(pl.Int64).alias("launches_by_name"),
         *(pl.col(name).mean().alias(f"measured_{name}") for name in SUMS),
         *((pl.col(name).sum() / pl.col(f"{name}_of").sum()).fill_nan(None).alias(_NAMES[name]) for name in MEANS),
         pl.when((pl.col("dram_bytes").is_not_null() | ~is_kernel).all() & is_joined.any())

@@ -72,9 +72,9 @@ class Joined:
 
     Attributes:
         account: How many joined.
-        launches: The trace's launches with `alike`, `place`, `SUMS` and, for each of `MEANS`, its product with the
-            weight under its name and the weight as `NAME_of`. `counted` is how many counted launches these are means
-            of, null where none joined.
+        launches: The trace's launches with `alike`, `place`, `is_by_name`, `SUMS` and, for each of `MEANS`, its product
+            with the weight under its name and the weight as `NAME_of`. `counted` is how many counted launches these are
+            means of, null where none joined.
         counted: Counted launches; they belong to those of the trace with the same `alike` and `place`.
         stalls: As `stall_shares` gives them.
     """
@@ -99,7 +99,9 @@ def join_counters(placed: pl.DataFrame, trace: Trace) -> Joined:
     launches, counted = _numbered(placed, counted)
     launches, counted = _placed(launches, counted)
     means = counted.filter(pl.col("place").is_not_null()).group_by("alike", "place").agg(*_weighted())
-    joined = launches.join(means, on=["alike", "place"], how="left", maintain_order="left", nulls_equal=False)
+    joined = launches.join(
+        means, on=["alike", "place"], how="left", maintain_order="left", nulls_equal=False
+    ).with_columns((pl.col("counted").is_not_null() & (_SHAPELESS | pl.col("is_shapeless"))).alias("is_by_name"))
     return Joined(_account(trace.facts.source, joined, counted, means), joined, counted, stalls)
 
 
@@ -214,7 +216,7 @@ def _account(source: str, joined: pl.DataFrame, counted: pl.DataFrame, means: pl
         used=int(means["counted"].sum()),
         launches=joined.height,
         joined=joined.height - left.height,
-        by_name=joined.filter(pl.col("counted").is_not_null(), _SHAPELESS | pl.col("is_shapeless")).height,
+        by_name=int(joined["is_by_name"].sum()),
         total_ns=int(joined["dur_ns"].sum()),
         joined_ns=int(joined.filter(pl.col("counted").is_not_null())["dur_ns"].sum()),
         unjoined=left.group_by("kernel", why.alias("reason"))

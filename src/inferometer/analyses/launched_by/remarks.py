@@ -6,13 +6,11 @@ import polars as pl
 
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
+from inferometer.analyses.recording_advice import RAN_ALONE, is_of_rocprof
 from inferometer.units import format_counted, format_duration, format_share
 
 _ONLY_SUMS = "Only sums by kernel are in the file, no single launches: who launched them can't be known."
 _BY_PATH = "Only sums by call path are in the file, no single launches: inferometer tree FILE shows them."
-_ALONE = (
-    "The kernels of this file ran alone under a profiler, without the program around them: inferometer counters FILE."
-)
 _GOOD = 0.95  # fits below it are reported with their score
 _TORCH = {
     "op": "PyTorch's profiler records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
@@ -29,6 +27,15 @@ _NSYS = {
     "user-frame": "Nsight Systems records Python stacks with --python-backtrace=cuda.",
     "span": "With Nsight Systems, name ranges with NVTX (torch.cuda.nvtx.range) and record --trace=cuda,nvtx.",
     "region": _TORCH["region"],
+}
+_ROCPROF = {
+    "op": "rocprofv3 has none: PyTorch's profiler on ROCm records ops with activities=[ProfilerActivity.CPU, "
+    "ProfilerActivity.CUDA].",
+    "module": "rocprofv3 has none: PyTorch's profiler on ROCm records modules and Python frames with with_stack=True.",
+    "frame": "rocprofv3 has none: PyTorch's profiler on ROCm records Python frames with with_stack=True.",
+    "user-frame": "rocprofv3 has none: PyTorch's profiler on ROCm records Python frames with with_stack=True.",
+    "span": "Name ranges with ROCTx (roctxRangePush) and record them with rocprofv3 --marker-trace --hip-trace.",
+    "region": "Compiled regions are recorded where torch.compile runs under PyTorch's profiler on ROCm.",
 }
 WORDS: dict[By, str] = {
     "op": "framework ops",
@@ -60,13 +67,13 @@ def site_remarks(found: Attribution, by: By | None) -> Iterator[str]:
     captured = int(work["is_captured"].sum())
     if captured:
         yield f"{captured:,} launches are captured into a graph: calls in this file, without device time."
-    yield from _before(work)
+    yield from _before(work, found.format)
     yield from _lacking(found, by)
 
 
 def _why_no_launches(found: Attribution) -> str:
     if found.losses.total("profiled_alone"):
-        return _ALONE
+        return RAN_ALONE
     if found.format == "proton":
         return _BY_PATH
     return _ONLY_SUMS if found.has_totals else found.why_none
@@ -108,7 +115,7 @@ def _replays(work: pl.DataFrame) -> Iterator[str]:
         )
 
 
-def _before(work: pl.DataFrame) -> Iterator[str]:
+def _before(work: pl.DataFrame, form: str) -> Iterator[str]:
     before = work.filter(pl.col("how") == "launch_before_window")
     if before.height:
         yield (
@@ -119,11 +126,12 @@ def _before(work: pl.DataFrame) -> Iterator[str]:
     if missing.height:
         yield f"{missing.height:,} launches{_share(missing, work)} have lost their host calls."
     if (work["how"] == "no_call").all():
-        yield "No launch can be tied to a host call: record the host's side of the CUDA or HIP runtime, too."
+        how = "rocprofv3 --hip-trace" if is_of_rocprof(form) else "that of the CUDA or HIP runtime"
+        yield f"No launch can be tied to a host call: record the host's side, too: {how}."
 
 
 def _lacking(found: Attribution, by: By | None) -> Iterator[str]:
-    advice = _NSYS if found.format.startswith("nsys") else _TORCH
+    advice = _ROCPROF if is_of_rocprof(found.format) else _NSYS if found.format.startswith("nsys") else _TORCH
     if by is not None:
         if not has_any(found, by):
             yield f"No {WORDS[by]} stand around the launches of this file. {advice[by]}"

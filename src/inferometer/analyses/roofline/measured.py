@@ -11,7 +11,7 @@ from inferometer.hardware.peak_clocks import peak_clock
 
 _FLOPS: Final = ("measured_fp32_flops", "measured_fp64_flops", "measured_tensor_flops")
 MEASURED: Final[dict[str, Any]] = {
-    **{name: BY_ROW[name] for name in ("counted_launches", "measured_dram_bytes")},
+    **{name: BY_ROW[name] for name in ("counted_launches", "launches_by_name", "measured_dram_bytes")},
     "dram_ratio": pl.Float64,
     **{name: BY_ROW[name] for name in ("l2_hit_rate", "measured_occupancy", "measured_clock_hz")},
     "clock_bound_ns": pl.Float64,

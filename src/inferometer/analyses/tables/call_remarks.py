@@ -14,10 +14,6 @@ _WAIT_SHARE = 0.1
 _STARVED_SHARE = 0.1
 _ALLOCATION_SHARE = 0.02
 _GRAPH_LAUNCHES = 16  # more device work than this per call is worth a remark
-_NO_CALLS = (
-    "No host calls in the selection. PyTorch's profiler records them with activities=[ProfilerActivity.CPU, "
-    "ProfilerActivity.CUDA], Nsight Systems with --trace=cuda."
-)
 
 
 def find_call_remarks(
@@ -30,9 +26,6 @@ def find_call_remarks(
     without_call: int,
 ) -> Iterator[str]:
     """Sentences about the calls selected; the frames as `call_table` holds them, before rows were picked."""
-    if not rows.height:
-        yield _NO_CALLS
-        return
     yield from _waits(rows, waits)
     yield from _starved(queues)
     yield from _delay(delays)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from inferometer.analyses.correlation import tie_launches
+from inferometer.analyses.recording_advice import say_how_calls_are_recorded
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import (
     STATISTICS,
@@ -132,7 +133,11 @@ def call_table(
         queues=queues,
         series=series,
         waits=_shown(waits, shown),
-        notable=tuple(find_call_remarks(selected, rows, delays, queues, waits, work.height, without_call)),
+        notable=(
+            tuple(find_call_remarks(selected, rows, delays, queues, waits, work.height, without_call))
+            if rows.height
+            else (f"No host calls in the selection. {say_how_calls_are_recorded(trace)}",)
+        ),
         losses=trace.losses,
     )
 

@@ -72,8 +72,17 @@ def find_gaps(trace: Trace, work: Work, columns: Sequence[str] = COLUMNS) -> pl.
     return found if (order[1:] > order[:-1]).all() else found[order]
 
 
+def number_of_gaps(gaps: pl.DataFrame) -> int:
+    """How many gaps the pieces of `find_gaps` are of: pieces of one follow each other without work between."""
+    begins = (pl.col("gap_start_ns") != (pl.col("gap_start_ns") + pl.col("gap_ns")).shift(1)).fill_null(value=True)
+    return int(gaps.select((begins | (pl.col("place") != pl.col("place").shift(1))).sum()).item())
+
+
 def sum_causes(gaps: pl.DataFrame) -> pl.DataFrame:
-    """Idle time of each place by cause, the largest first: `idle_ns`, its `share` of all, `count` and `longest_ns`."""
+    """Idle time of each place by cause, the largest first: `idle_ns`, its `share` of all, `count` and `longest_ns`.
+
+    `count` is of pieces: a gap that has several causes is a piece of each.
+    """
     gap = pl.col("gap_ns")
     return (
         gaps.group_by("place", *PLACE, "cause")

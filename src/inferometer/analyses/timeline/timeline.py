@@ -13,7 +13,7 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives, sum_messages
 from inferometer.analyses.timeline.exposure import device_exposure, stream_times
-from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS, find_gaps, sum_causes
+from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS, find_gaps, number_of_gaps, sum_causes
 from inferometer.analyses.timeline.ranks import Ranks, compare_ranks
 from inferometer.analyses.timeline.remarks import find_remarks
 from inferometer.analyses.timeline.strip import BLOCKS, Glyphs, Strip, cut_strip
@@ -27,7 +27,8 @@ from inferometer.units import format_duration
 class Timeline(Result):
     """Frames with exact times in ns; `at_ns` counts from `origin_ns`, the trace's earliest time, as `--between` does.
 
-    `devices` is the main table. `gaps` are the longest only; `causes` sums up all. `messages`: what collectives
+    `devices` is the main table. `gaps` are the longest only; `causes` sums up all, `gap_count` of
+    them: a gap of several causes is a piece of each. `messages`: what collectives
     exchange, where the source records it; columns of `collectives.sum_messages`.
     """
 
@@ -37,6 +38,7 @@ class Timeline(Result):
     devices: pl.DataFrame
     streams: pl.DataFrame
     causes: pl.DataFrame
+    gap_count: int
     gaps: pl.DataFrame
     ranks: Ranks
     messages: pl.DataFrame
@@ -58,6 +60,7 @@ class Timeline(Result):
             "devices": self.devices.to_dicts(),
             "streams": self.streams.to_dicts(),
             "idle_causes": self.causes.to_dicts(),
+            "gap_count": self.gap_count,
             "gaps": self.gaps.to_dicts(),
             "ranks": self.ranks.frame.to_dicts(),
             "messages": self.messages.to_dicts(),
@@ -108,6 +111,7 @@ def find_timeline(
         devices=_plain(devices),
         streams=_plain(stream_times(cut, devices)),
         causes=_plain(causes),
+        gap_count=number_of_gaps(gaps),
         gaps=_plain(longest),
         ranks=replace(ranks, frame=_plain(ranks.frame), collectives=_plain(ranks.collectives)),
         messages=_plain(sum_messages(work, recorded)),

@@ -6,11 +6,12 @@ import polars as pl
 
 from inferometer.analyses.timeline.host_activity import HostActivity, find_activity
 from inferometer.findings.evidence.host_path import HostPath, describe_site, find_host_path, longest_ops, outermost_op
+from inferometer.findings.evidence.idle_kinds import count_gaps
 from inferometer.findings.evidence.idle_words import MOSTLY, Words, describe_activity, describe_size
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.evidence.places import BusiestDevice
 from inferometer.findings.rule import Evidence
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 _SITES = 2  # places in the code to name
 _SITE_SHARE = 0.1  # of the time: less is not worth a sentence
@@ -47,6 +48,7 @@ def describe_host(evidence: Evidence, launches: LaunchEvidence, place: BusiestDe
         f"waits {{share}} of its time for the host{_where(activity, path, sites)}",
         (
             _size(launches, place, gaps),
+            *_beside(place.of(launches.gaps.filter(pl.col("kind") == "launching"))),
             *describe_activity(activity),
             *_path(path),
             *([] if path else _ops(evidence, gaps)),
@@ -66,6 +68,16 @@ def _size(launches: LaunchEvidence, place: BusiestDevice, gaps: pl.DataFrame) ->
         f"Idle for {describe_size(place, gaps)}{launches.a_step(int(gaps['gap_ns'].sum()))}, because the call for the "
         f"next work returned only after the device had gone idle.{waited}"
     )
+
+
+def _beside(launching: pl.DataFrame) -> Iterator[str]:
+    """What `timeline` calls `host_late` too, and this finding leaves out."""
+    if launching.height:
+        count, longest_ns = count_gaps(launching)
+        more = f"{format_counted(count, 'more gap')} of up to {format_duration(longest_ns)}"
+        verb = "is" if count == 1 else "are"
+        idle = format_duration(int(launching["gap_ns"].sum()))
+        yield f"Not counted here: {more} {verb} the rhythm of launching one by one, {idle} in all."
 
 
 def _where(activity: HostActivity, path: HostPath | None, sites: list[tuple[str | None, int]]) -> str:

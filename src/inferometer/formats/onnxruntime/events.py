@@ -48,6 +48,7 @@ class Event(msgspec.Struct, frozen=True):
     args: Args = Args()
 
 
+_UNREADABLE: Final = "event"  # category of those whose own can't be read
 _MANY: Final = msgspec.json.Decoder(list[Event])
 _ONE: Final = msgspec.json.Decoder(Event)
 
@@ -64,7 +65,13 @@ def events_of(source: Source, losses: Losses) -> Iterator[list[Event]]:
             raise FormatError(f"{source.name}: expected a list of events, found something else", hint=_HINT)
         text.pos += 1
         kind = RecordKind(_MANY.decode, _ONE.decode, _mend, lambda _: True, _BEGINS, "the list of events")
-        yield from RecordReader(text, losses, kind, most_bytes=source.limits.event_bytes).batches()
+        found = Losses()
+        yield from RecordReader(text, found, kind, most_bytes=source.limits.event_bytes).batches()
+        losses.see(_UNREADABLE, found.dropped())
+        for loss in found:
+            losses.count(
+                loss.name, loss.count, category=_UNREADABLE if loss.dropped else loss.category, example=loss.example
+            )
         if stream.damage:
             losses.count("broken_compression", example=stream.damage)
 

@@ -51,6 +51,9 @@ class CountedKernel(Part):
     total_ns: TotalNs
     launches: Annotated[int, says("Launches in the trace.")]
     counted_launches: Annotated[int, says("Of these, launches that counters are known of.")]
+    launches_by_name: Annotated[
+        int, says("Of these, launches that joined by name alone: what was counted may be of launches of another size.")
+    ]
     measured_dram_bytes: Annotated[float | None, says("Bytes to and from memory.")]
     measured_fp32_flops: Annotated[float | None, says("Of vector units.")]
     measured_fp64_flops: Annotated[float | None, says("Of vector units.")]

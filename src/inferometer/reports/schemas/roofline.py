@@ -45,6 +45,9 @@ class ModelledOp(Part):
     operator: Annotated[str | None, says("The catalogue's operator that it is.")]
     operator_args: Annotated[str | None, says("Its arguments, as JSON.")]
     counted_launches: Annotated[int | None, says("With `--counters`: launches that counters are known of.")]
+    launches_by_name: Annotated[
+        int | None, says("With `--counters`: of these, launches that joined by name alone; their size may differ.")
+    ]
     measured_dram_bytes: Annotated[float | None, says("With `--counters`: bytes to and from memory, of one call.")]
     dram_ratio: Annotated[float | None, says("With `--counters`: these over the modelled bytes.")]
     l2_hit_rate: Annotated[float | None, says("With `--counters`: 0 to 1.")]

@@ -53,7 +53,7 @@ class IdleCause(Part):
     ]
     idle_ns: Annotated[int, says("Idle time of that cause, ns.")]
     share: Annotated[float | None, says("Of the device's idle time, 0 to 1.")]
-    count: Annotated[int, says("How many gaps.")]
+    count: Annotated[int, says("How many pieces of gaps: a gap that has several causes is a piece of each.")]
     longest_ns: Annotated[int, says("The longest, ns.")]
 
 
@@ -153,6 +153,7 @@ class Timeline(Document):
     devices: list[DeviceExposure]
     streams: list[StreamTimes]
     idle_causes: list[IdleCause]
+    gap_count: Annotated[int, says("How many gaps all the pieces of `idle_causes` are of.")]
     gaps: Annotated[list[Gap], says("The longest, as many as `--top` says.")]
     ranks: Annotated[list[RankTimes], says("Empty where there is one rank and device only.")]
     messages: list[Message]

@@ -29,6 +29,12 @@ _REFUSED = (
     Field("total_ns", "Total Time", "ns", spare=1),
     Field("kernels", "Kernels", "name"),
 )
+_OF_SUMS = "Only sums by kernel are in the file: groups are by counts only. Launches with ops would prove them."
+_OF_LAUNCHES_ALONE = (
+    "Each launch of this file ran alone under Nsight Compute, without the host's calls: groups are by counts only. A "
+    "trace of the same program has calls and ops, which prove them: torch.profiler with activities=[ProfilerActivity."
+    "CPU, ProfilerActivity.CUDA], or nsys profile --trace=cuda,nvtx."
+)
 NO_GROUPS = Section("Groups", _FIELDS, pl.DataFrame())
 
 
@@ -43,7 +49,7 @@ def _remarks(found: Groups) -> Iterator[str]:
     if len(found.groups) < found.found:
         yield f"{len(found.groups):,} of {found.found:,} groups shown."
     if found.basis == "totals":
-        yield "Only sums by kernel are in the file: groups are by counts only. Launches with ops would prove them."
+        yield _OF_LAUNCHES_ALONE if found.losses.total("profiled_alone") else _OF_SUMS
         return
     if not found.launches:
         yield found.why_none

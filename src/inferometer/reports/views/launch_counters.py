@@ -8,7 +8,7 @@ import polars as pl
 from inferometer.analyses.counters.launches import LaunchCounters
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
-from inferometer.reports.views.measured_counters import shares_as_text
+from inferometer.reports.views.measured_counters import say_above_all, shares_as_text
 from inferometer.reports.views.view import View
 from inferometer.units import format_count
 
@@ -31,6 +31,7 @@ _FIELDS: Final = (
     Field("stall_text", "Warps Spend Cycles On", "text"),
     Field("kernel", "Kernel", "kernel"),
 )
+_SHARES: Final = {field.column: field.title for field in _FIELDS if field.kind == "share"}
 _ALWAYS: Final = frozenset({"launch", "kernel"})
 _ALONE: Final = (
     "Each launch ran alone, as a rule with clocks locked and caches flushed: its time is never that of a run."
@@ -61,6 +62,7 @@ def _remarks(found: LaunchCounters) -> Iterator[str]:
     if found.frame.height < found.launches:
         yield f"{format_count(found.frame.height)} of {format_count(found.launches)} launches shown."
     yield _ALONE
+    yield from say_above_all(found.frame, _SHARES)
     if found.frame.height and not found.frame["reasons"].count():
         yield _NO_REASONS
 

@@ -1,7 +1,7 @@
 """What counters measured of the ops of a trace, next to what is modelled, and which launches have counters."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import polars as pl
 
@@ -18,6 +18,7 @@ OP_OR_KERNEL: Final = Field("what", "Op or kernel", "kernel", kernel_where="is_k
 _FIELDS: Final = (
     Field("total_ns", "Total Time", "ns", spare=1),
     Field("counted_launches", "Launches", "count", spare=3),
+    Field("size_text", "Of Size", "text"),
     Field("measured_dram_bytes", "DRAM", "bytes"),
     Field("dram_ratio", "Of Modelled", "ratio"),
     Field("l2_hit_rate", "L2 Hits", "share"),
@@ -37,12 +38,22 @@ _LEFT: Final = (
     Field("reason", "Why", "sentence"),
 )
 _OF_KERNELS: Final = frozenset(
-    {"total_ns", "counted_launches", "measured_dram_bytes", "l2_hit_rate", "measured_occupancy", "mhz", "stall_text"}
+    {
+        "total_ns",
+        "counted_launches",
+        "size_text",
+        "measured_dram_bytes",
+        "l2_hit_rate",
+        "measured_occupancy",
+        "mhz",
+        "stall_text",
+    }
 )
 _KERNEL_FIELDS: Final = (
     *(field for field in _FIELDS if field.column in _OF_KERNELS),
     Field("kernel", "Kernel", "kernel"),
 )
+_ALL: Final = 1.0005  # printed as 100.1 % and more
 _TITLE: Final = "Counters, mean of a launch"
 _ROWS: Final = 20
 _REASONS: Final = 10
@@ -68,12 +79,13 @@ def counter_sections(found: "Roofline") -> Iterator[Section]:
             *op_or_kernel(),
             (pl.col("measured_clock_hz") / 1e6).round().cast(pl.Int64).alias("mhz"),
             pl.col("measured_dram_bytes").round().cast(pl.Int64),
+            _size(),
         )
     )
     rows = rows.with_columns(shares_as_text(rows["reasons"], "reason", "stall_text"))
-    fields = [field for field in _FIELDS if field.spare in (0, 1, 3) or rows[field.column].count()]
+    fields = [field for field in _FIELDS if _is_always(field) or rows[field.column].count()]
     if rows.height:
-        yield Section(_TITLE, fields, rows.head(_ROWS), (*say_rest(_ROWS, rows.height), _NEVER_TIMES))
+        yield Section(_TITLE, fields, rows.head(_ROWS), tuple(_notes(rows)))
     yield from _without(found.counters)
 
 
@@ -82,12 +94,45 @@ def kernel_counter_sections(found: KernelCounters) -> Iterator[Section]:
     rows = found.frame.with_columns(
         (pl.col("measured_clock_hz") / 1e6).round().cast(pl.Int64).alias("mhz"),
         pl.col("measured_dram_bytes").round().cast(pl.Int64),
+        _size(),
         shares_as_text(found.frame["reasons"], "reason", "stall_text"),
     )
     fields = [field for field in _KERNEL_FIELDS if rows[field.column].count()]
     if rows.height:
-        yield Section(_TITLE, fields, rows.head(_ROWS), (*say_rest(_ROWS, rows.height), _NEVER_TIMES))
+        yield Section(_TITLE, fields, rows.head(_ROWS), tuple(_notes(rows)))
     yield from _without(found.account)
+
+
+def _size() -> pl.Expr:
+    """`unknown` where counters may be of launches of another size."""
+    return pl.when(pl.col("launches_by_name") > 0).then(pl.lit("unknown")).alias("size_text")
+
+
+def _is_always(field: Field) -> bool:
+    return field.column != "size_text" and field.spare in (0, 1, 3)
+
+
+def _notes(rows: pl.DataFrame) -> Iterator[str]:
+    yield from say_rest(_ROWS, rows.height)
+    if rows["size_text"].count():
+        yield "Of Size: unknown where a file lacks grids or blocks, so that the counters may be of another size."
+    yield _NEVER_TIMES
+    yield from say_above_all(rows.head(_ROWS), {"l2_hit_rate": "L2 Hits", "measured_occupancy": "Occupancy"})
+
+
+def say_above_all(rows: pl.DataFrame, shares: Mapping[str, str]) -> Iterator[str]:
+    """What to think of shares above 1 as Nsight Compute prints them; `shares`: columns and their headings."""
+    above = {heading: rows[name].max() for name, heading in shares.items()}
+    told = [f"{heading} of up to {format_share(most)}" for heading, most in above.items() if _is_above(most)]
+    if told:
+        yield (
+            f"{', '.join(told)}: more than there is. A profiler may read the parts of a share in several passes over a "
+            "kernel, which differ a little: take it for 100 %."
+        )
+
+
+def _is_above(share: object) -> TypeGuard[float]:
+    return isinstance(share, float) and share > _ALL
 
 
 def _without(found: JoinAccount) -> Iterator[Section]:

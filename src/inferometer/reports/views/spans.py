@@ -24,7 +24,8 @@ _FIELDS = (
 )
 _NO_RANGES = (
     'No ranges in the selection. In PyTorch, name them with torch.profiler.record_function("name") or profiler.step(); '
-    "with Nsight Systems, with NVTX (torch.cuda.nvtx.range) and --trace=cuda,nvtx."
+    "with Nsight Systems, with NVTX (torch.cuda.nvtx.range) and --trace=cuda,nvtx; with rocprofv3, with ROCTx "
+    "(roctxRangePush) and --marker-trace."
 )
 
 

@@ -12,7 +12,7 @@ from inferometer.names.demangle import demangle
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
-from inferometer.units import format_duration
+from inferometer.units import format_counted, format_duration
 
 _LANES = 40  # lines of the strip; more hide each other
 _MESSAGES = 12  # rows of the table; expert parallelism has a size a step
@@ -50,7 +50,7 @@ _CAUSE_FIELDS = (
     Field("cause", "Cause", "text"),
     Field("share", "Of idle", "share"),
     Field("idle_ns", "Idle", "ns"),
-    Field("count", "Gaps", "count", spare=2),
+    Field("count", "Pieces", "count", spare=2),
     Field("longest_ns", "Longest", "ns", spare=1),
 )
 _GAP_FIELDS = (
@@ -118,8 +118,12 @@ def _sections(timeline: Timeline) -> Sequence[Section]:
     if timeline.streams.height > timeline.devices.height:
         sections.append(_section("Streams", _STREAM_FIELDS, timeline.streams))
     if not timeline.causes.is_empty():
-        note = f"launch_gap: queued in time, began within {format_duration(LAUNCH_GAP_NS)}."
-        sections.append(_section("Idle by cause", _CAUSE_FIELDS, timeline.causes, note))
+        gaps_found = format_counted(timeline.gap_count, "gap")
+        notes = (
+            f"Pieces: {gaps_found} in all; one that has several causes is a piece of each.",
+            f"launch_gap: queued in time, began within {format_duration(LAUNCH_GAP_NS)}.",
+        )
+        sections.append(_section("Idle by cause", _CAUSE_FIELDS, timeline.causes, *notes))
         gaps = _renamed(timeline.gaps, demangle, "kernel", "after").pipe(_renamed, canonical_api, "api")
         sections.append(_section("Longest gaps", _GAP_FIELDS, gaps))
     if not timeline.messages.is_empty():
