@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 from hypothesis import settings
+from tests.slow import drawn_out, slow_of
 
 LONG: Final = {
     "tests/truth/*": "recompute sentences about real captures in plain Python",
@@ -84,8 +85,7 @@ LONG: Final = {
     "tests/reports/page/test_beside.py::*": "write pages of two runs",
     "tests/reports/page/test_sections_overview.py::*[[]*": "walk through all moments of real captures",
     "tests/reports/perfetto/test_packets.py::test_a_real_capture_*": "write real captures as others read them",
-    "tests/names/test_linear_time.py::*[[]*": 2,
-    "tests/record/workers/test_workers.py::*": 2,
+    "tests/record/workers/test_workers.py::*": "record the workers of launchers, each in its own way",
     "tests/reports/chrome/test_document.py::test_a_real_capture_*": "write real captures, and read them again",
     "tests/reports/screen/test_pictures.py::test_every_row_of_a_real_*": "draw summaries of real captures",
     "tests/reports/serve/test_work.py::test_what_the_list_says_*": "count the launches of a recorded run",
@@ -134,8 +134,8 @@ LONG: Final = {
     "*_in_a_generated_run*": "make runs of a model",
     "*::test_nothing_that_we_write_holds_a_secret": "write files of every kind",
 }
-"""Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras."""
-
+"""Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras.
+It leaves out those that tests/slow.py lists, too."""
 
 EXHAUSTIVE: Final = {
     "tests/fleet/on_ray/test_mining.py::test_a_driver_killed_again_and_again_*": "a driver that is killed once",
@@ -258,13 +258,15 @@ def _line(test: str) -> str:
     return repr(test)  # parameters may hold anything
 
 
-def is_long(test: str) -> bool:
-    """Whether `make test` leaves out the test of this node id."""
-    return _matches(test, LONG)
+def long_of(tests: Iterable[str]) -> set[str]:
+    """Those of all tests, by node id, that `make test` leaves out."""
+    tests = set(tests)
+    found = {test for test in tests if _matches(test, LONG)}
+    return found | slow_of(tests - found)
 
 
 def exhaustive_of(tests: Iterable[str], turn: int) -> set[str]:
-    """Those of all tests, by node id, that CI leaves out in this turn, since it runs others like them."""
+    """Those of all tests, by node id, that CI leaves out in this turn: it runs others like them, or of their file."""
     from tests.scheduling import group_of  # it loads pytest-xdist and the readers
 
     tests = sorted(tests)
@@ -276,7 +278,8 @@ def exhaustive_of(tests: Iterable[str], turn: int) -> set[str]:
         groups = {test: group_of(test) for test in tests if _matches(test, (pattern,))}
         left_out = {group for place, group in enumerate(sorted({*groups.values()})) if (place + turn) % each}
         found |= {test for test, group in groups.items() if group in left_out}
-    return found
+    listed = (*EXHAUSTIVE, *SAMPLED, *SAMPLED_GROUPS)
+    return found | drawn_out((test for test in tests if not _matches(test, listed)), turn)
 
 
 def turn_of(environment: Mapping[str, str]) -> int:
