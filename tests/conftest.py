@@ -130,6 +130,13 @@ def warm(warm_python: "WarmPython") -> Iterator[None]:
 
 
 @pytest.fixture
+def forked(warm_python: "WarmPython", monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in one test, also for processes that build kernels."""
+    for module in ("isolation", "builds.processes"):
+        monkeypatch.setattr(f"inferometer.bench.{module}.Supervised", warm_python.start)
+
+
+@pytest.fixture
 def read(tmp_path: Path) -> Callable[..., Trace]:
     """Opens a file with this text: `read(text, tables=None, name="trace.json", **options)`."""
 
