@@ -19,7 +19,7 @@ SLOW_S: Final = 0.3
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
 """All tests that pytest found, before any was left out, without parameters."""
 
-_DRAWN_S, _ONE_IN = 0.5, 2
+_DRAWN_S, _ONE_IN = 0.5, 3
 
 
 @cache
@@ -60,9 +60,9 @@ def slow_of(tests: Iterable[str]) -> set[str]:
 
 
 def drawn_out(tests: Iterable[str], turn: int) -> set[str]:
-    """Which of these, by node id, CI leaves out in this turn: every other one of a file's that take above 0.5 s.
+    """Which of these, by node id, CI leaves out in this turn: of a file's that take above 0.5 s it runs one in three.
 
-    One alone in its file always runs. Whether a file's first is drawn differs from file to file, so that each turn
+    Of two it runs one, and one alone always. Which of them is drawn first differs from file to file, so that each turn
     takes about as long.
     """
     slow = slow_tests()
@@ -70,12 +70,11 @@ def drawn_out(tests: Iterable[str], turn: int) -> set[str]:
     for test in sorted(tests):
         if slow.get(function_of(test), 0.0) > _DRAWN_S:
             by_file[test.partition("::")[0]].append(test)
-    several = [alike for _, alike in sorted(by_file.items()) if len(alike) >= _ONE_IN]
     return {
         test
-        for number, alike in enumerate(several)
+        for number, (_, alike) in enumerate(sorted(by_file.items()))
         for place, test in enumerate(alike)
-        if (place + number + turn) % _ONE_IN
+        if (place + number + turn) % min(_ONE_IN, len(alike))
     }
 
 

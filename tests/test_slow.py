@@ -1,4 +1,4 @@
-"""Slow tests are those of the list, `make test` keeps one of each file, and CI runs each in one of two turns."""
+"""Slow tests are those of the list, `make test` keeps one of each file, and CI runs each in one of three turns."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from tests.effort import exhaustive_of, long_of
 from tests.slow import COLLECTED, drawn_out, slow_of, slow_tests, write_slow
 
 SECONDS = {"tests/test_a.py::test_a": 0.4, "tests/test_a.py::test_b": 0.6, "tests/test_a.py::test_c": 9.0}
+FILES = "tests/test_a.py", "tests/test_b.py"
 SECONDS |= {"tests/test_b.py::test_a": 0.8, "tests/test_b.py::test_b": 2.0, "tests/test_c.py::test_alone": 5.0}
 
 
@@ -45,13 +46,15 @@ def test_what_is_left_out_for_its_kind_is_no_reason_to_keep_another() -> None:
 
 
 @pytest.mark.usefixtures("listed")
-def test_ci_draws_every_other_slow_test_of_a_file_and_each_in_one_of_two_turns() -> None:
-    runs = [sorted({*SECONDS} - drawn_out(SECONDS, turn)) for turn in (0, 1)]
-    always = ["tests/test_a.py::test_a", "tests/test_c.py::test_alone"]
-    assert runs == [
-        sorted([*always, "tests/test_a.py::test_b", "tests/test_b.py::test_b"]),
-        sorted([*always, "tests/test_a.py::test_c", "tests/test_b.py::test_a"]),
-    ]
+def test_ci_draws_one_in_three_slow_tests_of_a_file_and_one_of_two() -> None:
+    further = "tests/test_a.py::test_c[another]"
+    runs = [{*SECONDS, further} - drawn_out([*SECONDS, further], turn) for turn in range(6)]
+    assert all({"tests/test_a.py::test_a", "tests/test_c.py::test_alone"} < run for run in runs)
+    of_a, of_b = (
+        [sorted(test.partition("::")[2] for test in run if test.startswith(file)) for run in runs] for file in FILES
+    )
+    assert of_a == [["test_a", "test_b"], ["test_a", "test_c[another]"], ["test_a", "test_c"]] * 2
+    assert of_b == [["test_b"], ["test_a"]] * 3
 
 
 @pytest.mark.usefixtures("listed")
