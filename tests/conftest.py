@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.effort import Passed, exhaustive_of, is_long, leave_out, turn_of
+from tests.effort import Passed, exhaustive_of, leave_out, long_of, turn_of
+from tests.slow import COLLECTED, function_of
 
 import inferometer
 from inferometer import Trace
@@ -54,13 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[COLLECTED] = frozenset(function_of(item.nodeid) for item in items)
     exhaustive = exhaustive_of((item.nodeid for item in items), turn_of(os.environ))
     if config.getoption("--exhaustive"):
         deselect(config, items, lambda item: item.nodeid not in exhaustive)
     elif os.environ.get("CI"):
         deselect(config, items, lambda item: item.nodeid in exhaustive)
     if config.getoption("--quick"):
-        deselect(config, items, lambda item: is_long(item.nodeid))
+        long = long_of(item.nodeid for item in items)
+        deselect(config, items, lambda item: item.nodeid in long)
     if (noted := config.getoption("--leave-out")) is not None:
         config.hook.pytest_deselected(items=leave_out(items, noted))
     if hasattr(config, "workerinput"):
@@ -124,6 +127,13 @@ def warm(warm_python: "WarmPython") -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("inferometer.bench.isolation.Supervised", warm_python.start)
         yield
+
+
+@pytest.fixture
+def forked(warm_python: "WarmPython", monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in one test, also for processes that build kernels."""
+    for module in ("isolation", "builds.processes"):
+        monkeypatch.setattr(f"inferometer.bench.{module}.Supervised", warm_python.start)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 from hypothesis import settings
+from tests.slow import drawn_out, slow_of
 
 LONG: Final = {
     "tests/truth/*": "recompute sentences about real captures in plain Python",
@@ -84,8 +85,7 @@ LONG: Final = {
     "tests/reports/page/test_beside.py::*": "write pages of two runs",
     "tests/reports/page/test_sections_overview.py::*[[]*": "walk through all moments of real captures",
     "tests/reports/perfetto/test_packets.py::test_a_real_capture_*": "write real captures as others read them",
-    "tests/names/test_linear_time.py::*[[]*": 2,
-    "tests/record/workers/test_workers.py::*": 2,
+    "tests/record/workers/test_workers.py::*": "record the workers of launchers, each in its own way",
     "tests/reports/chrome/test_document.py::test_a_real_capture_*": "write real captures, and read them again",
     "tests/reports/screen/test_pictures.py::test_every_row_of_a_real_*": "draw summaries of real captures",
     "tests/reports/serve/test_work.py::test_what_the_list_says_*": "count the launches of a recorded run",
@@ -134,8 +134,8 @@ LONG: Final = {
     "*_in_a_generated_run*": "make runs of a model",
     "*::test_nothing_that_we_write_holds_a_secret": "write files of every kind",
 }
-"""Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras."""
-
+"""Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras.
+It leaves out those that tests/slow.py lists, too."""
 
 EXHAUSTIVE: Final = {
     "tests/fleet/on_ray/test_mining.py::test_a_driver_killed_again_and_again_*": "a driver that is killed once",
@@ -152,7 +152,7 @@ does outside CI."""
 SAMPLED: Final = {
     "tests/backends/test_torch_kernels.py::*[[]*": 2,
     "tests/backends/test_triton_*.py::*[[]*": 3,
-    "tests/backends/test_wgsl_*.py::*[[]*": 2,
+    "tests/backends/test_wgsl_*.py::*[[]*": 4,
     "tests/analyses/launched_by/test_truth.py::*[[]*": 3,
     "tests/analyses/roofline/test_cut.py::test_two_adjoining_*[[]*": 3,
     "tests/analyses/timeline/lanes/test_*.py::test_*of_real_traces_*[[]*": 3,
@@ -164,7 +164,7 @@ SAMPLED: Final = {
     "tests/bench/test_isolation.py::test_it_fails_in_time_and_alone[[]*": 6,
     "tests/bench/test_published_form.py::test_it_is_right_*[[]*": 3,
     "tests/benchmarks/test_real_sentences.py::test_every_text_of_real_*[[]*": 3,
-    "tests/commands/options/test_chat_webgpu.py::*[[]*": 2,
+    "tests/commands/options/test_chat_webgpu.py::*[[]*": 3,
     "tests/commands/test_hostile.py::*[[]*": 4,
     "tests/commands/test_killed.py::*[[][ie]*": 3,
     "tests/commands/test_screen.py::test_what_a_table_calls_*[[]*": 3,
@@ -172,20 +172,23 @@ SAMPLED: Final = {
     "tests/conformance/test_damage.py::test_a_whole_sample_*[[]*": 4,
     "tests/conformance/test_damage.py::test_any_damage_is_an_answer_or_an_input_error[[]*": 4,
     "tests/conformance/test_every_byte.py::*[[]*": 24,
-    "tests/conformance/test_mutants.py::test_every_right_kernel_is_accepted[[]*": 3,
+    "tests/conformance/test_mutants.py::test_every_right_kernel_is_accepted[[]*": 4,
     "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 24,
-    "tests/docs/test_pages.py::test_a_page_shows_*[[]*": 3,
+    "tests/docs/test_pages.py::test_a_page_shows_*[[]*": 4,
     "tests/engines/gguf/test_real_models.py::*[[]*": 2,
     "tests/engines/test_ab_models.py::*[[]tiny-*": 3,
     "tests/engines/test_ab_models.py::*[!]]": 2,
     "tests/engines/webgpu/test_browser.py::test_a_model_makes_the_tokens_*[[]*": 4,
-    "tests/engines/webgpu/test_models.py::*[[]*": 2,
+    "tests/engines/webgpu/test_models.py::*[[]*": 3,
     "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[]*": 4,
     "tests/fuzz/test_campaign.py::test_a_worker_that_*[[]*": 3,
-    "tests/formats/kineto/test_damage.py::*": 2,
+    "tests/findings/test_rules.py::*": 2,
+    "tests/record/test_generate_loops.py::*[[]*": 2,
+    "tests/tools/test_make_kineto.py::*": 2,
+    "tests/formats/kineto/test_damage.py::*": 3,
     "tests/formats/kineto/test_real_files.py::*[[]*": 3,
-    "tests/names/test_linear_time.py::*[[]*": 2,
-    "tests/record/workers/test_workers.py::*": 2,
+    "tests/names/test_linear_time.py::*[[]*": 4,
+    "tests/record/workers/test_workers.py::*": 3,
     "tests/reports/chrome/test_document.py::test_a_real_capture_*[[]*": 3,
     "tests/reports/page/test_browser.py::test_a_sample_shows_on_phone_and_desk_*[[]*": 2,
     "tests/reports/page/test_browser_tables.py::test_no_column_of_a_real_*[[]*": 3,
@@ -258,25 +261,28 @@ def _line(test: str) -> str:
     return repr(test)  # parameters may hold anything
 
 
-def is_long(test: str) -> bool:
-    """Whether `make test` leaves out the test of this node id."""
-    return _matches(test, LONG)
+def long_of(tests: Iterable[str]) -> set[str]:
+    """Those of all tests, by node id, that `make test` leaves out."""
+    tests = set(tests)
+    found = {test for test in tests if _matches(test, LONG)}
+    return found | slow_of(tests - found)
 
 
 def exhaustive_of(tests: Iterable[str], turn: int) -> set[str]:
-    """Those of all tests, by node id, that CI leaves out in this turn, since it runs others like them."""
+    """Those of all tests, by node id, that CI leaves out in this turn: it runs others like them, or of their file."""
     from tests.scheduling import group_of  # it loads pytest-xdist and the readers
 
     tests = sorted(tests)
     found = {test for test in tests if _matches(test, EXHAUSTIVE)}
-    for pattern, each in SAMPLED.items():
+    for number, (pattern, each) in enumerate(SAMPLED.items()):  # whose first tests aren't all of one turn
         alike = [test for test in tests if _matches(test, (pattern,))]
-        found |= {test for place, test in enumerate(alike) if (place + turn) % each}
+        found |= {test for place, test in enumerate(alike) if (place + number + turn) % each}
     for pattern, each in SAMPLED_GROUPS.items():
         groups = {test: group_of(test) for test in tests if _matches(test, (pattern,))}
         left_out = {group for place, group in enumerate(sorted({*groups.values()})) if (place + turn) % each}
         found |= {test for test, group in groups.items() if group in left_out}
-    return found
+    listed = (*EXHAUSTIVE, *SAMPLED, *SAMPLED_GROUPS)
+    return found | drawn_out((test for test in tests if not _matches(test, listed)), turn)
 
 
 def turn_of(environment: Mapping[str, str]) -> int:

@@ -39,7 +39,7 @@ def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Co
 def test_ci_runs_one_in_so_many_and_all_of_them_in_as_many_turns() -> None:
     slices = [f"tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[{part}]" for part in range(4)]
     run = [sorted({*slices} - exhaustive_of(slices, turn)) for turn in range(4)]
-    assert run == [[slices[0]], [slices[3]], [slices[2]], [slices[1]]]
+    assert sorted(run) == [[each] for each in slices]
 
 
 def test_ci_reads_one_in_so_many_captures_and_asks_all_of_it() -> None:
@@ -52,7 +52,9 @@ def test_ci_reads_one_in_so_many_captures_and_asks_all_of_it() -> None:
 def test_ci_leaves_out_what_is_exhaustive_in_any_turn_and_nothing_else() -> None:
     test = "tests/commands/test_killed.py::test_a_killed_command_leaves_the_old_or_the_new_output_whole[{}]".format
     tests = [test("record"), test("import"), "tests/test_units.py::test_a"]
-    assert [exhaustive_of(tests, turn) for turn in (0, 3)] == [{test("record")}] * 2
+    left_out = [exhaustive_of(tests, turn) for turn in range(3)]
+    assert all(test("record") in each for each in left_out)
+    assert sorted(map(len, left_out)) == [1, 2, 2], "import is sampled"
 
 
 def test_a_turn_is_the_beginning_of_a_commit_s_name() -> None:

@@ -1,11 +1,10 @@
-"""`inferometer bench` as users meet it."""
+"""`inferometer bench` as users meet it: processes are started as theirs are, but where a test is `forked`."""
 
 import json
 from pathlib import Path
 
 import pytest
 from tests.commands.test_command_line import run
-from tests.warm_python import WarmPython
 
 CANDIDATE = Path(__file__).parents[1] / "bench" / "candidates" / "right.py"
 
@@ -13,13 +12,6 @@ CANDIDATE = Path(__file__).parents[1] / "bench" / "candidates" / "right.py"
 @pytest.fixture
 def torch() -> None:
     pytest.importorskip("torch", reason="torch isn't installed")
-
-
-@pytest.fixture
-def forked(warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Candidates' processes are forked; those of other tests here are started as a user's are."""
-    for module in ("isolation", "builds.processes"):
-        monkeypatch.setattr(f"inferometer.bench.{module}.Supervised", warm_python.start)
 
 
 @pytest.mark.usefixtures("torch")

@@ -22,14 +22,20 @@ from inferometer.fleet.workers import WorkerLimits, Workers
 from inferometer.reports.views.fleet.models import VIEW
 
 ROOT = Path(__file__).resolve().parents[2]
+ALIKE = ("normal", "pcie_traffic")  # as gpu_contention
 
 
 @pytest.fixture(scope="module")
 def whole(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mined, Fleet]:
-    """All captures that there are, and the samples: Kineto files, ranks, stores, logs, exports, runs of sums."""
+    """All captures that there are, and the samples: Kineto files, ranks, stores, logs, exports, runs of sums.
+
+    Of the three long recordings of one program on an H200 it is one.
+    """
     place = tmp_path_factory.mktemp("whole") / "f.ifm"
-    words = [str(shared_data / "traces"), str(shared_data / "latencyprism"), str(ROOT / "samples")]
-    return mine(words, place, readers=Workers(2, WorkerLimits(3 << 30, 600.0))), open_fleet(place)
+    samples = [*(ROOT / "samples").iterdir(), *(ROOT / "samples" / "h200").iterdir()]
+    left_out = {ROOT / "samples" / "h200", *(ROOT / "samples" / "h200" / f"{name}.ifm" for name in ALIKE)}
+    words = [shared_data / "traces", shared_data / "latencyprism", *sorted({*samples} - left_out)]
+    return mine(map(str, words), place, readers=Workers(2, WorkerLimits(3 << 30, 600.0))), open_fleet(place)
 
 
 def printed(*words: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ how many multiprocessors or how much memory there is, that must agree: an MI300X
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from inferometer.errors import InputError, UnknownName
 from inferometer.hardware.device import Device
@@ -139,8 +139,14 @@ def plain_name(name: str) -> str:
     return " ".join(words)
 
 
+@lru_cache(1024)
+def _plain_listed(name: str) -> str:
+    """The same of a device that is listed, with which each name of a file is compared."""
+    return plain_name(name)
+
+
 def _has(wanted: str, names: Sequence[str]) -> bool:
-    for name in map(plain_name, names):
+    for name in map(_plain_listed, names):
         if name == wanted or (name.endswith("*") and f"{wanted} ".startswith(f"{name.removesuffix('*').strip()} ")):
             return True
     return False

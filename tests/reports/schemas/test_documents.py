@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from functools import cache
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
@@ -140,20 +139,29 @@ def hold(walk: Walk, text: str, name: str, where: str) -> None:
     msgspec.json.decode(text, type=document, strict=True)
 
 
-def skip_without_torch(name: str) -> None:
-    if name in NEED_TORCH and find_spec("torch") is None:
-        pytest.skip("torch isn't installed")
+@pytest.fixture
+def forks(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Skips a document that needs torch where it lacks; else what it starts is forked."""
+
+    def of(name: str) -> None:
+        if name in NEED_TORCH:
+            pytest.importorskip("torch", reason="torch isn't installed")
+            request.getfixturevalue("forked")
+
+    return of
 
 
 @pytest.mark.parametrize("name", sorted(LINES))
-def test_a_document_has_what_its_type_declares(name: str, walks: Callable[[str], Walk]) -> None:
-    skip_without_torch(name)
+def test_a_document_has_what_its_type_declares(
+    name: str, walks: Callable[[str], Walk], forks: Callable[[str], None]
+) -> None:
+    forks(name)
     assert walks(name).filled
 
 
-def test_every_field_is_filled_in_some_document(walks: Callable[[str], Walk]) -> None:
+def test_every_field_is_filled_in_some_document(walks: Callable[[str], Walk], forks: Callable[[str], None]) -> None:
     for name in LINES:
-        skip_without_torch(name)
+        forks(name)
     declared = set[str]().union(*(fields_of(KNOWN[name].declared()) for name in LINES))
     filled = set[str]().union(*(walks(name).filled for name in LINES))
     unfilled = declared - filled - SOMETIMES

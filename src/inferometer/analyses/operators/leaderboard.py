@@ -5,7 +5,7 @@ then any device that the reader asks for. A headline row is published of each op
 whatever that shape is; next to it stands the row of true medians. Leaves out results of candidates.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -179,16 +179,17 @@ def make_leaderboard(
     published = [device_of(name) for name in sorted(PLATFORMS, key=lambda name: name != DEPLOYED)]
     every = {device.name: device for device in (*published, *devices)}
     known = [operator for operator in operators if operator.catalogue().shapes]
-    platforms = [_platform(known, device, device_of) for device in every.values()]
+    rows = {each.name: (headline(each, device_of), median_headline(each, device_of)) for each in known}
+    platforms = [_platform(known, device, rows) for device in every.values()]
     return Leaderboard(tuple(platforms), Losses(ALL_TABLES))
 
 
-def _platform(operators: Sequence[Operator], device: Device, device_of: Callable[[str], Device]) -> Platform:
+def _platform(operators: Sequence[Operator], device: Device, rows: Mapping[str, tuple[Headline, Headline]]) -> Platform:
     listed = list_operators(operators, device)
-    return Platform(listed, tuple(_headline_row(each, device, device_of) for each in listed.operators))
+    return Platform(listed, tuple(_headline_row(each, device, *rows[each.operator.name]) for each in listed.operators))
 
 
-def _headline_row(each: Catalogued, device: Device, device_of: Callable[[str], Device]) -> HeadlineRow:
+def _headline_row(each: Catalogued, device: Device, published: Headline, median: Headline) -> HeadlineRow:
     operator, middle = each.operator, each.shapes[len(each.shapes) // 2]
     own = OwnHeadline(
         published_bound_ns(operator, middle.shape, device),
@@ -197,7 +198,7 @@ def _headline_row(each: Catalogued, device: Device, device_of: Callable[[str], D
         _median([shape.published_bound_ns for shape in each.shapes]),
         _median([shape.bounds.bound_ns or None for shape in each.shapes]),
     )
-    return HeadlineRow(operator, headline(operator, device_of), median_headline(operator, device_of), own)
+    return HeadlineRow(operator, published, median, own)
 
 
 def _row(each: Catalogued) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def median_headline(operator: Operator, device_of: Callable[[str], Device]) -> H
         None,
         regime_of(operator),
         median_intensity(operator),
-        {name: upper_median([_bound(operator, shape, device_of(name)) for shape in shapes]) for name in PLATFORMS},
+        {name: _median_bound(operator, device_of(name)) for name in PLATFORMS},
         upper_median([shape.published.t_prod_ns[DEPLOYED] for shape in shapes]),
     )
 
@@ -101,6 +101,10 @@ def median_headline(operator: Operator, device_of: Callable[[str], Device]) -> H
 def upper_median(values: Sequence[float]) -> float:
     """The middle of sorted values; of two middles the greater, as the page has it."""
     return sorted(values)[len(values) // 2]
+
+
+def _median_bound(operator: Operator, device: Device) -> float:
+    return upper_median([_bound(operator, shape, device) for shape in operator.catalogue().shapes])
 
 
 def _bound(operator: Operator, shape: Shape, device: Device) -> float:
