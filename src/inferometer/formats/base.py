@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from inferometer.trace.builder import TraceBuilder
     from inferometer.trace.facts import Facts
 
+Start = Callable[["Source", Mapping[str, Collection[str] | None] | None], None]
 Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 
 
@@ -39,7 +40,7 @@ class Format:
     tables: frozenset[str]
     limits: str = ""
     recorded_by: str = ""
-    start: Callable[["Source", frozenset[str] | None], None] | None = None
+    start: Start | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None
     tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None
