@@ -104,17 +104,15 @@ def _cut_block(text: Text, between: Separator, until: int | None) -> bytes:
     cut = _last_cut(text, separator, until)
     if cut == -1:
         raise CutFailed
-    search = Search(buf)
-    pieces: dict[int, bytes] = {}
+    search, end = Search(buf), cut + len(separator)
+    pieces: dict[int, bytearray] = {}
     for needle in _NEEDLES:
         at = search.find(needle, pos, cut)
         while at != -1:
-            start = buf.rfind(b"{", pos, at)
-            if start < opening or not buf.startswith(separator, start - opening):
-                before = buf.rfind(separator, pos, at)
-                start = pos if before == -1 else before + opening
-            stop = buf.find(separator, at, cut + len(separator)) + close
-            pieces[start] = bytes(buf[start:stop])
+            before = buf.rfind(separator, pos, at)
+            start = pos if before == -1 else before + opening
+            stop = buf.find(separator, at, end) + close
+            pieces[start] = buf[start:stop]
             at = search.find(needle, stop, cut) if stop < cut else -1
     text.pos = cut
     return b",".join(pieces.values())
