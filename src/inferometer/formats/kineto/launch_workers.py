@@ -5,6 +5,7 @@ process waits when it is a few parts ahead, so memory is bounded. A compressed f
 imported here: a process begins to read after 0.1 s.
 """
 
+import gc
 import json
 import os
 import queue
@@ -109,6 +110,7 @@ def _received(pipe: IO[bytes] | None) -> Part:
 
 def main() -> None:
     """One process: write parts to stdout. That none of them has a rest tells that it failed."""
+    gc.disable()  # what is made here has no cycles
     path, columns, n, count = sys.argv[1:]
     out = _Writer(sys.stdout.buffer)
     try:
