@@ -15,7 +15,7 @@ import pytest
 PACKAGE = "inferometer"
 SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 GROUND = (
-    *("errors", "units", "registry", "privacy", "processes", "new_files"),
+    *("errors", "units", "patterns", "registry", "privacy", "processes", "new_files"),
     *("side_files", "file_locks", "spreadsheets", "guarded", "caches", "samples", "loopback", "failures"),
 )
 ROOMS = (

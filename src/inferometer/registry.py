@@ -10,14 +10,21 @@ that names it, so that somebody else's broken package never stops the tool.
 """
 
 import importlib
+import os
 import pkgutil
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol, TypeVar, cast
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from inferometer.errors import InferometerError, UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_INSTALLED = (".dist-info", ".egg-info")  # endings of the folders that describe an installed package
 
 
 class Named(Protocol):
@@ -71,8 +78,9 @@ def find(package: str, constant: str, name: str) -> Any:
         path = [f"{each}/{folder}" for each in path]
     if any(module.name == last for module in pkgutil.iter_modules(path)):
         return getattr(importlib.import_module(f"{package}.{name}"), constant)
-    for plugin in entry_points(group=package, name=name):
-        return plugin.load()
+    for plugin in _entry_points(package):
+        if plugin.name == name:
+            return plugin.load()
     raise UnknownName(constant.lower(), name, [module.name for module in pkgutil.iter_modules(path)])
 
 
@@ -82,7 +90,7 @@ def _collect(package: str, constant: str, group: str, *, deep: bool) -> dict[str
     origins: dict[str, str] = {}
     for origin, item in _from_modules(package, constant, deep=deep):
         _add(found, origins, origin, item)
-    for plugin in entry_points(group=group):
+    for plugin in _entry_points(group):
         origin = _describe(plugin)
         try:
             _add(found, origins, origin, plugin.load())
@@ -114,6 +122,43 @@ def _add(found: dict[str, Any], origins: dict[str, str], origin: str, item: Any)
     origins[name] = origin
 
 
-def _describe(plugin: EntryPoint) -> str:
+def _describe(plugin: "EntryPoint") -> str:
     package = f" of {plugin.dist.name}" if plugin.dist is not None else ""
     return f"plugin {plugin.name} = {plugin.value} ({plugin.group}){package}"
+
+
+def _entry_points(group: str) -> Iterable["EntryPoint"]:
+    """Those of other packages. Mostly there is none, and the module that reads them is slow to import."""
+    if not _may_have_any(group):
+        return ()
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
+
+
+def _may_have_any(group: str) -> bool:
+    """False where all packages are installed in plain folders, and none of them declares such an entry point."""
+    if any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder):
+        return True
+    sign = f"[{group}]".encode()
+    for place in dict.fromkeys(sys.path):
+        try:
+            found = os.listdir(place or ".")  # noqa: PTH208  pathlib takes several times as long
+        except NotADirectoryError:  # a zip file
+            return True
+        except OSError:
+            continue
+        if place.endswith(".egg") or any(_declares(f"{place or '.'}/{name}", sign) for name in found):
+            return True
+    return False
+
+
+def _declares(path: str, sign: bytes) -> bool:
+    """Whether it is the description of an installed package that has `sign` among its entry points."""
+    if not path.lower().endswith(_INSTALLED):
+        return False
+    try:
+        with open(f"{path}/entry_points.txt", "rb") as file:  # noqa: PTH123  as above
+            return sign in file.read()
+    except OSError:
+        return False

@@ -3,6 +3,7 @@
 0 done, 1 a check failed, 2 usage, 3 bad input, 4 a device or extra is missing, 70 a bug of ours.
 """
 
+import atexit
 import gc
 import io
 import os
@@ -117,6 +118,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names in files hold what the encoding of a pipe may lack
     gc.disable()  # a command is one short job: collecting cycles while importing and reading only costs time
+    atexit.register(gc.freeze)  # so does looking for them once more when all of it ends
     debug = "--debug" in words[: words.index("--")] if "--" in words else "--debug" in words  # what follows isn't ours
     try:
         result = cli.main(args=words, prog_name="inferometer", standalone_mode=False)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _BLANK = b"\xef\xbb\xbf \t\r\n\0"
 
+Start = Callable[["Source", Mapping[str, Collection[str] | None] | None], None]
 Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 
 
@@ -41,7 +42,7 @@ class Format:
     tables: frozenset[str]
     limits: str = ""
     recorded_by: str = ""
-    start: Callable[["Source", frozenset[str] | None], None] | None = None
+    start: Start | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None
     tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None

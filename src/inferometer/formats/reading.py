@@ -4,7 +4,7 @@ What needs polars is imported late: for a large file, another process is already
 """
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,10 +28,9 @@ def read_source(
     listener: "RowsListener | None" = None,
 ) -> "Trace":
     """Read the tables asked for; the rest as in `TraceBuilder`, whose own measure of memory is the default."""
-    wanted = None if tables is None else frozenset(tables) & fmt.tables
     try:
         if fmt.start:
-            fmt.start(source, wanted)
+            fmt.start(source, _asked(tables, fmt))
         from inferometer.trace.builder import MEMORY_BUDGET_BYTES, TraceBuilder
 
         memory_bytes = memory_bytes or MEMORY_BUDGET_BYTES
@@ -39,6 +38,14 @@ def read_source(
         return fill(builder, source, fmt)
     finally:
         source.stop_ahead()
+
+
+def _asked(tables: "Wanted", fmt: Format) -> Mapping[str, Collection[str] | None] | None:
+    """What is asked of the format: tables, with the columns of each, None for all; None: all tables."""
+    if tables is None:
+        return None
+    named: Mapping[str, Iterable[str]] = tables if isinstance(tables, Mapping) else {}
+    return {table: tuple(named[table]) if table in named else None for table in tables if table in fmt.tables}
 
 
 def fill(out: "TraceBuilder", source: Source, fmt: Format) -> "Trace":

@@ -11,22 +11,24 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from inferometer.patterns import late_re
+
 ApiKind = Literal["launch", "graph", "copy", "wait", "allocation", "other"]
 
 KERNEL_LAUNCH = "[kernel launch]"
 
 _LONGEST = 200  # no function has a longer name; searching a longer text could be slow
 _OURS = "(?:cuda|cu|hip)"
-_SUFFIXED = re.compile(rf"({_OURS}[A-Z]\w*?)(?:_v[0-9]+|_ptsz|_ptds|_spt|R0[0-9]{{3}})+")
-_FUNCTION = re.compile(f"{_OURS}[A-Z]")
+_SUFFIXED = late_re(rf"({_OURS}[A-Z]\w*?)(?:_v[0-9]+|_ptsz|_ptds|_spt|R0[0-9]{{3}})+")
+_FUNCTION = late_re(f"{_OURS}[A-Z]")
 _KINDS: tuple[tuple[ApiKind, re.Pattern[str]], ...] = (
-    ("graph", re.compile(rf"{_OURS}GraphLaunch")),
-    ("launch", re.compile(rf"{_OURS}(?:Ext|Hcc)?(?:Module)?Launch(?!HostFunc)|{re.escape(KERNEL_LAUNCH)}$")),
-    ("copy", re.compile(rf"{_OURS}(?:Drv)?Memcpy")),
-    ("wait", re.compile(rf"{_OURS}(?:Device|Thread|Ctx|Stream|Event)Synchronize$")),
+    ("graph", late_re(rf"{_OURS}GraphLaunch")),
+    ("launch", late_re(rf"{_OURS}(?:Ext|Hcc)?(?:Module)?Launch(?!HostFunc)|{re.escape(KERNEL_LAUNCH)}$")),
+    ("copy", late_re(rf"{_OURS}(?:Drv)?Memcpy")),
+    ("wait", late_re(rf"{_OURS}(?:Device|Thread|Ctx|Stream|Event)Synchronize$")),
     (
         "allocation",
-        re.compile(rf"{_OURS}(?:Ext)?(?:Malloc|Free|MemAlloc|MemFree|(?:Mem)?Host(?:Alloc|Malloc|Free))(?!.*Async)"),
+        late_re(rf"{_OURS}(?:Ext)?(?:Malloc|Free|MemAlloc|MemFree|(?:Mem)?Host(?:Alloc|Malloc|Free))(?!.*Async)"),
     ),
 )
 

@@ -18,27 +18,28 @@ from msgspec.structs import replace
 from inferometer.names.demangle import demangle, read_beginning, strip_suffixes
 from inferometer.names.rewriting import Canonical, rewrite, rewrite_part
 from inferometer.names.spellings import CALL, CALLED, CALLED_CONST, unify_spellings, unmark
+from inferometer.patterns import late_re
 
 _LONGEST = 1 << 15  # the longest that a compiler was seen to make have some 10,000 characters
 _LONGEST_WORD = 2_000  # compilers cut those that they make themselves below 500
 
-_ANY_WORD = re.compile(r"\w++")
-_IS_CPP = re.compile(r"\w::|[\w~>})\]]\(|\w<|^void ")
-_IS_COPY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)", re.IGNORECASE)
-_INDUCTOR = re.compile(r"triton_[a-z]+_fused_(?=\w*+$)[^A-Za-z]*+[A-Za-z]")
-_PATH = re.compile(r"(?!(?:true|false|const|void)\b)[A-Za-z_@][\w@~$.]*+(?:::[A-Za-z_@~][\w@~$.]*+)*+", re.ASCII)
-_BRACKET = re.compile(r"[<>(){}\[\]]")
+_ANY_WORD = late_re(r"\w++")
+_IS_CPP = late_re(r"\w::|[\w~>})\]]\(|\w<|^void ")
+_IS_COPY = late_re(r"\[?(?:CUDA )?mem(?:cpy|set)", re.IGNORECASE)
+_INDUCTOR = late_re(r"triton_[a-z]+_fused_(?=\w*+$)[^A-Za-z]*+[A-Za-z]")
+_PATH = late_re(r"(?!(?:true|false|const|void)\b)[A-Za-z_@][\w@~$.]*+(?:::[A-Za-z_@~][\w@~$.]*+)*+", re.ASCII)
+_BRACKET = late_re(r"[<>(){}\[\]]")
 _OPENING = {">": "<", ")": "(", "}": "{", "]": "["}
-_ODD_SPACE = re.compile(r" (?!(?:const|int|long|char|short)\b)(?<![<,(]const )(?<!^const )")
+_ODD_SPACE = late_re(r" (?!(?:const|int|long|char|short)\b)(?<![<,(]const )(?<!^const )")
 _WORD = r"(?!true|false|const)[A-Za-z_@][\w@]*+"
-_UNCHANGED = re.compile(
+_UNCHANGED = late_re(
     rf"(?:{_WORD}|\d++(?!\w)|::|[<>,*&]|[{CALL}{CALLED}{CALLED_CONST}]|(?<![^<,])\({_WORD}(?:::{_WORD})*+\)(?=\d)"
     rf"|\{{lambda\((?:{_WORD}|::|[,*&]| const(?=[,*&)]))*+\)\#\d++\}}| const(?=[>,*&]|$))*+",
     re.ASCII,
 )
-_NUMBER = re.compile(r" ?(?:\((?:unsigned )?(?:int|long|bool)\))?(\d+)[uUlL]*(>*+)", re.ASCII)
-_PARAMETERS = re.compile(r"(?<=[\w>])\([^(){}<>]*\)(?=::)")
-_LEADING_CONST = re.compile(r"(?:^|[<,(])const\b")
+_NUMBER = late_re(r" ?(?:\((?:unsigned )?(?:int|long|bool)\))?(\d+)[uUlL]*(>*+)", re.ASCII)
+_PARAMETERS = late_re(r"(?<=[\w>])\([^(){}<>]*\)(?=::)")
+_LEADING_CONST = late_re(r"(?:^|[<,(])const\b")
 
 
 def canonical_name(name: str) -> str:

@@ -15,17 +15,18 @@ from collections.abc import Collection
 from typing import Literal
 
 from inferometer.names.demangle import demangle
+from inferometer.patterns import late_re
 
 Collective = Literal[
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv", "other"
 ]
 
-_COMPUTE = re.compile(
+_COMPUTE = late_re(
     r"(?<!fb)gemm|matmul|triton_(?:poi|per|red|tem|mm)_|(?:block|warp|thread|wave)_?(?:all_?reduce|all_?gather)"
     r"|get_dispatch_layout|checkForNaN|hybrid_ep::(?:scan|(?:un)?permute)",
     re.IGNORECASE,
 )
-_LIBRARIES = re.compile(
+_LIBRARIES = late_re(
     r"nccl|rccl|msccl|nvshmem|rocshmem|userbuffers|quick_?reduce|deep_ep|hybrid_ep|\bmori::|\bpplx|\buccl|(?<![a-z])multimem_|\bc10d::"
     r"|_on_stream_kernel|(?:intra|inter)node(?:_ll)?::|ep(?:dispatch|combine)(?:intra|inter)node",
     re.IGNORECASE,
@@ -43,7 +44,7 @@ _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     ("other", r"^async-collective-"),
     ("all_reduce", r"all[_-]?reduce|cross_device_reduce|lamport|quick_?reduce|\brdxn_on_stream"),
 )
-_HALF = re.compile(r"([a-z-]{1,40})-(start|done)(?:\.\d{1,9}){0,4}")
+_HALF = late_re(r"([a-z-]{1,40})-(start|done)(?:\.\d{1,9}){0,4}")
 _OF_LIBRARIES: tuple[tuple[Collective, str], ...] = (
     ("broadcast", r"broadcast"),
     ("send_recv", r"send|recv"),

@@ -5,9 +5,10 @@ DeepGEMM and TVM FFI. The same files also hold what runs at every launch (`launc
 `get_arg_specialization`, `Autotuner.run`): only functions that a warm program doesn't call are listed.
 """
 
-import re
 from functools import lru_cache
 from typing import Final
+
+from inferometer.patterns import late_re
 
 _LINE: Final = r"(?:\(\d+\))?:\d* ?"
 _FUNCTIONS: Final = (  # file, functions
@@ -35,7 +36,7 @@ _FUNCTIONS: Final = (  # file, functions
     (r"deep_gemm/jit/\w+\.py", r"build|compile\w*"),
     (r"tvm_ffi/cpp/\w+\.py", r"build\w*|load\w*"),
 )
-_COMPILING: Final = re.compile("|".join(rf"(?:^|/){file}{_LINE}(?:{names})$" for file, names in _FUNCTIONS))
+_COMPILING: Final = late_re("|".join(rf"(?:^|/){file}{_LINE}(?:{names})$" for file, names in _FUNCTIONS))
 
 
 @lru_cache(maxsize=65_536)

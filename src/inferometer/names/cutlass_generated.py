@@ -10,23 +10,24 @@ from inferometer.names.dtypes import TYPES, product
 from inferometer.names.grammars.cublas import INSTRUCTIONS
 from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_V2 = re.compile(
+_V2 = late_re(
     r"cutlass(?:_(?P<arch>\d+))?_(?P<unit>simt|tensorop|wmma_tensorop)_(?P<names>\w*?)(?P<letter>[shdcziq]?)"
     r"(?P<mma>\d*)(?P<math>bf16|f16)?(?P<op>gemm|fprop|dgrad|wgrad|gemv|symm|syrk|trmm|hemm|herk|syr2k|her2k)(?P<rest>\w*)"
 )
-_V2_TILE = re.compile(r"_(\d+)x(\d+)_(\d+)x(\d+)")
-_V3 = re.compile(
+_V2_TILE = late_re(r"_(\d+)x(\d+)_(\d+)x(\d+)")
+_V3 = late_re(
     r"cutlass3x_sm(?P<arch>\d+)a?_(?P<unit>(?:bs|sp|wmma_)?tensorop|simt)_(?:[a-z]{1,2}(?P<mma>\d+x\d+x\d+|\d+)?)?(?:_\dx[a-z]+\d+)?"
     r"_?(?:sp)?(?P<op>gemm|(?:implicit_gemm_)?(?:strided_|grouped_)?(?:fprop|dgrad|wgrad|deconv))(?P<rest>\w*)"
 )
-_V3_TILE = re.compile(r"_(\d+)x(\d+)x(\d+)(?=_)(?:_(\d+x\d+x\d+))?(?:_(\d+)_([a-z]{3}))?")
-_V3_TYPES = re.compile(r"_((?:ue\d+m\d+x)?e\dm\d|u?[sf]\d+|bf16|tf32|c\w?f\d+)(?=_)")
+_V3_TILE = late_re(r"_(\d+)x(\d+)x(\d+)(?=_)(?:_(\d+x\d+x\d+))?(?:_(\d+)_([a-z]{3}))?")
+_V3_TYPES = late_re(r"_((?:ue\d+m\d+x)?e\dm\d|u?[sf]\d+|bf16|tf32|c\w?f\d+)(?=_)")
 _V3_TYPED = {
     "ue4m3xe2m1": "nvfp4", "ue8m0xe2m1": "mxfp4", "ue8m0xe4m3": "mxfp8", "ue8m0xe5m2": "mxfp8", "cf32": "complex64",
 }  # fmt: skip
-_V2_CUT = re.compile(r"cutlass(?P<arch>_\d+)?_(?:simt|tensorop|wmma_tensorop)_\w*$")
-_TYPE_WORD = re.compile(r"_(bf16|f16|f32|tf32|f64|e4m3|e5m2|s8|u8|s32)(?=_)")
+_V2_CUT = late_re(r"cutlass(?P<arch>_\d+)?_(?:simt|tensorop|wmma_tensorop)_\w*$")
+_TYPE_WORD = late_re(r"_(bf16|f16|f32|tf32|f64|e4m3|e5m2|s8|u8|s32)(?=_)")
 _LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8"}
 _CONVOLUTIONS = ("fprop", "dgrad", "wgrad", "deconv")
 

@@ -12,6 +12,7 @@ from inferometer.names.demangle import strip_suffixes
 from inferometer.names.kernel_name import KernelName
 from inferometer.names.reading import Grammar, ParsedName, parse
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 from inferometer.registry import collect
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _REMEMBERED = 65_536
 _CUT = ("…", "...", "....kd")
 _LIMITS = frozenset({63, 127, 255, 511, 1023})  # buffers of tools, less the zero at their end
-_CUT_INSIDE = re.compile(r"(?:\.\.\.|…)(?=[>)])")
-_SIGNATURE = re.compile(r"_0[dce]*1[dce]*(?:[1-9]0?[dce]*)*$|_0[dce]+$")
+_CUT_INSIDE = late_re(r"(?:\.\.\.|…)(?=[>)])")
+_SIGNATURE = late_re(r"_0[dce]*1[dce]*(?:[1-9]0?[dce]*)*$|_0[dce]+$")
 _ORDER = ("form", "namespace", "list", "words")
 
 

@@ -1,19 +1,19 @@
 """C++ names as people write them. Source: the Itanium C++ ABI, decoded by cpp-demangle."""
 
-import re
 from functools import cache, lru_cache
 from math import log
 
 from inferometer.guarded import Guarded, GuardedError
+from inferometer.patterns import late_re
 
 _CLONE = "[clone "
-_REFERENCE = re.compile(r"[ST][0-9A-Z]*_")  # to what stood before in the name
+_REFERENCE = late_re(r"[ST][0-9A-Z]*_")  # to what stood before in the name
 _LOG_OF_LARGE = log(1 << 20)
 """Each may stand for all before it, and three of them make that three times as long: no split of them makes more."""
 _MOST_GROWN = 64  # times as long; of 373 mangled names in real traces and libraries, one is 11 times, all others 7
 _MEMORY_BYTES = 1 << 30
-_NESTED = re.compile(r"_Z(?:N[KVR]*)?(?:St)?")
-_WORD_LENGTH = re.compile(r"[1-9]\d{0,3}")
+_NESTED = late_re(r"_Z(?:N[KVR]*)?(?:St)?")
+_WORD_LENGTH = late_re(r"[1-9]\d{0,3}")
 _BUILTIN = {
     "DF16b": "std::bfloat16_t",
     "DF16_": "_Float16",
@@ -23,7 +23,7 @@ _BUILTIN = {
     "l": "long",
     "b": "bool",
 }
-_ARGUMENT = re.compile(
+_ARGUMENT = late_re(
     r"(?P<builtin>DF16b|DF16_|[fdilb](?=[A-Z0-9fdilb]))|L[a-z](?P<value>\d+)E|(?:NS\w?_)?(?P<length>[1-9]\d{0,3})(?=[A-Za-z_])"
 )
 

@@ -4,9 +4,10 @@ Sources: CUDA, HIP, CUTLASS, PyTorch and Triton headers. 8-bit unsigned integers
 types (`OpaqueType<2>`) show a size, not a type: they have no entry.
 """
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
+
+from inferometer.patterns import late_re
 
 TYPES = {
     **dict.fromkeys(
@@ -35,9 +36,9 @@ FLOATS = frozenset({"bf16", "fp16", "fp32", "tf32", "fp64", "fp8_e4m3", "fp8_e5m
 NARROW = FLOATS - {"fp32", "tf32", "fp64"}
 
 _SCALED = (  # an element type next to the type of its block's scale
-    (re.compile(r"nv_float4_t|float_e2m1_t.*float_ue4m3_t"), "nvfp4"),
-    (re.compile(r"mx_float4_t|float_e2m1_t.*float_ue8m0_t"), "mxfp4"),
-    (re.compile(r"mx_float8_t|float_e[45]m[32]_t.*float_ue8m0_t"), "mxfp8"),
+    (late_re(r"nv_float4_t|float_e2m1_t.*float_ue4m3_t"), "nvfp4"),
+    (late_re(r"mx_float4_t|float_e2m1_t.*float_ue8m0_t"), "mxfp4"),
+    (late_re(r"mx_float8_t|float_e[45]m[32]_t.*float_ue8m0_t"), "mxfp8"),
 )
 
 

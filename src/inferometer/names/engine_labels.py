@@ -7,7 +7,9 @@ of a CUDA kernel, is a class of its own, without layer or role. What a label mea
 
 import re
 
-_LAYER = re.compile(r"(?:L|layer[_.]?)(?P<layer>\d{1,5})(?:\.(?P<role>.+))?", re.IGNORECASE)
+from inferometer.patterns import late_re
+
+_LAYER = late_re(r"(?:L|layer[_.]?)(?P<layer>\d{1,5})(?:\.(?P<role>.+))?", re.IGNORECASE)
 
 
 def class_of_label(label: str) -> str:

@@ -5,16 +5,16 @@ Each list says where its names come from. `spaces` are the namespaces of the lib
 or parameters, as C++ has them; a bare identifier of that name may be anybody's. `prefixes` begin generated names.
 """
 
-import re
 from functools import cache
 
 import msgspec
 
 from inferometer.names.kernel_name import Family, Library
+from inferometer.patterns import late_re
 
 Known = tuple[Library, Family]
 
-_DISTINCTIVE = re.compile(r"\w*[a-z]{2}[A-Z][a-z]+[A-Z]|cunn_|vectorized_|[a-z0-9]+(?:_[a-z0-9]+){4}")
+_DISTINCTIVE = late_re(r"\w*[a-z]{2}[A-Z][a-z]+[A-Z]|cunn_|vectorized_|[a-z0-9]+(?:_[a-z0-9]+){4}")
 
 _SHORTEST_CUT = 8  # a beginning that is shorter fits too much
 

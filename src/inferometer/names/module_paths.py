@@ -9,7 +9,6 @@ Left out: what runs without a module call (functions, fused or compiled layers) 
 """
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
@@ -17,8 +16,9 @@ from itertools import accumulate
 import msgspec
 
 from inferometer.names.module_names import Segment, child_segments, is_model, is_wrapper, root_segment
+from inferometer.patterns import late_re
 
-_RANGE = re.compile(r"\s*\{\s*['\"]Module['\"]\s*:\s*('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\s*[,}]")
+_RANGE = late_re(r"\s*\{\s*['\"]Module['\"]\s*:\s*('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\s*[,}]")
 _INSIDE_MODEL = frozenset({"layers", "embed_tokens", "norm", "rotary_emb", "decoder", "encoder", "h", "blocks"})
 _LONGEST = 4_096  # characters of a path that those below it keep: nesting without end makes no text without end
 _MODEL = Segment("", "")  # of a whole model's root, whose children begin the path

@@ -14,14 +14,15 @@ import msgspec
 
 from inferometer.names.kernel_name import KernelName
 from inferometer.names.rewriting import Canonical
+from inferometer.patterns import late_re
 
-_BRACKET = re.compile(r"[<>(){}]|::")
-_BRACKET_OR_COMMA = re.compile(r"[<>(){},]")
+_BRACKET = late_re(r"[<>(){}]|::")
+_BRACKET_OR_COMMA = late_re(r"[<>(){},]")
 _OPENING = "<({"
 _CLOSING = {">": "<", ")": "(", "}": "{"}
-_LAST_WORD = re.compile("[A-Z]?[a-z0-9]*$")
+_LAST_WORD = late_re("[A-Z]?[a-z0-9]*$")
 _LONGEST_WORD = 40
-_SHAPE_NUMBER = re.compile(r"(?:C<|constant<[a-z ]+,|(?<=[<,])|^)(\d+)(?=[>,]|$)")
+_SHAPE_NUMBER = late_re(r"(?:C<|constant<[a-z ]+,|(?<=[<,])|^)(\d+)(?=[>,]|$)")
 
 
 class ParsedName(msgspec.Struct, frozen=True, gc=False):

@@ -9,9 +9,10 @@ import re
 import msgspec
 
 from inferometer.names.spellings import CALL, CALLED, CALLED_CONST
+from inferometer.patterns import late_re
 
 _WORD = r"[\w@~$.#'\ue000-\uefff]++"
-_TOKEN = re.compile(rf"const(?!\w)|{_WORD}(?:::{_WORD})*+|::|\s++|.", re.DOTALL | re.ASCII)
+_TOKEN = late_re(rf"const(?!\w)|{_WORD}(?:::{_WORD})*+|::|\s++|.", re.DOTALL | re.ASCII)
 _KEEPS_ITS_BRACKETS = ("lambda", "decltype", "sizeof", "alignof", "noexcept")
 _OPEN = {")": "(", ">": "<", "}": "{", "]": "["}
 _MARKS = frozenset(",<>()[]{}*&")

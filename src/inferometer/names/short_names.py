@@ -3,8 +3,9 @@
 import re
 
 from inferometer.names.kernel_name import LONGEST_SHORT_NAME
+from inferometer.patterns import late_re
 
-_PAIR = re.compile(r"([a-z]\w*)\*([a-z]\w*)", re.ASCII)  # a dtype that multiplies two
+_PAIR = late_re(r"([a-z]\w*)\*([a-z]\w*)", re.ASCII)  # a dtype that multiplies two
 
 
 def short(*words: object) -> str:

@@ -3,20 +3,20 @@
 The signs of operators are marked by single characters, so that no bracket among them is taken for a template's.
 """
 
-import re
+from inferometer.patterns import late_re
 
-_CAST = re.compile(
+_CAST = late_re(
     r"\((?:(?:(?:un)?signed )?(?:int|long long|long|short|char|__int128)(?: int)?|unsigned|bool|(?:std::)?size_t"
     r"|u?int(?:8|16|32|64)_t)\)(?=-?\d)"
 )
-_RETURN_TYPE = re.compile(
+_RETURN_TYPE = late_re(
     r"(?:(?<![\w ])void|(?:(?<=[<,(]&)|(?<=^&))(?!const\b)[\w:]+) (?=[A-Za-z_@])(?!const\b)"
 )  # of a function, or of one whose address is taken
-_ANONYMOUS = re.compile(r"\b_GLOBAL__N_\w*|\b_INTERNAL_[0-9a-f]+_\w*")  # as compilers write it
-_LLVM_LAMBDA = re.compile(r"'lambda(\d*)'(\([^()]*\))")
-_OPERATOR = re.compile(r"\boperator\s*(\(\)|\[\]|->\*?|<=>|<<=?|>>=?|&&|\|\||[-+*/%^&|~!=<>]=?|,)")
-_VERSION = re.compile(r"\b(?:(?:CUB|THRUST|ROCPRIM|HIPCUB)_\d\w*|_V_\d\w*|_V\d+|__cxx11|__\d+)::|\[abi:\w+\]")
-_MARK = re.compile("[\ue000-\uefff]")
+_ANONYMOUS = late_re(r"\b_GLOBAL__N_\w*|\b_INTERNAL_[0-9a-f]+_\w*")  # as compilers write it
+_LLVM_LAMBDA = late_re(r"'lambda(\d*)'(\([^()]*\))")
+_OPERATOR = late_re(r"\boperator\s*(\(\)|\[\]|->\*?|<=>|<<=?|>>=?|&&|\|\||[-+*/%^&|~!=<>]=?|,)")
+_VERSION = late_re(r"\b(?:(?:CUB|THRUST|ROCPRIM|HIPCUB)_\d\w*|_V_\d\w*|_V\d+|__cxx11|__\d+)::|\[abi:\w+\]")
+_MARK = late_re("[\ue000-\uefff]")
 _SIGNS = (
     *("()", "[]", "->", "->*", "<=>", "<", "<=", "<<", "<<=", ">", ">=", ">>", ">>=", "&&", "||", ","),
     *(sign + equals for sign in "-+*/%^&|~!=" for equals in ("", "=")),

@@ -106,6 +106,10 @@ class TraceBuilder:
         """Whether the question needs any of `tables`."""
         return not self.tables.isdisjoint(tables)
 
+    def columns(self, table: str) -> frozenset[str] | None:
+        """The columns that the question names of `table`; None: all of them."""
+        return self._columns.get(table)
+
     def narrow(self, table: str) -> frozenset[str]:
         """The columns that the question needs of `table`, where the reader will add no others.
 

@@ -4,15 +4,17 @@ Leniently: a value that a column's type can't hold becomes null and is counted a
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import polars as pl
 
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import TABLES
 
-Values = Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | int | float | None
+if TYPE_CHECKING:
+    import numpy as np
+
+Values: TypeAlias = "Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | int | float | None"
 
 
 def make_batch(table: str, rows: int, columns: Mapping[str, Values], losses: Losses) -> pl.DataFrame:

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kineto_files import exact_ns
 
-from inferometer.formats.kineto.numbers import OK, OUT_OF_RANGE, UNREADABLE, parse_ns
+from inferometer.formats.kineto.decimals import OK, OUT_OF_RANGE, UNREADABLE, parse_list
+from inferometer.formats.kineto.numbers import parse_ns
 
 DIGITS = st.text("0123456789", min_size=1, max_size=14).map(lambda text: text.lstrip("0") or "0")
 PLAIN = st.one_of(DIGITS, st.builds("{}.{}".format, DIGITS, st.text("0123456789", min_size=1, max_size=9)))
@@ -37,6 +38,21 @@ def test_any_mixture_of_numbers_is_what_decimal_makes_of_it(texts: list[str]) ->
     in_range = [-(2**62) <= value <= 2**62 for value in want]
     assert states.tolist() == [OK if good else OUT_OF_RANGE for good in in_range]
     assert values.tolist() == [value if good else 0 for value, good in zip(want, in_range, strict=True)]
+
+
+@given(st.lists(ANY, min_size=1, max_size=20))
+@example(["1.5", "2.25", "3"])
+@example(["1.500", "2.250"])
+@example(["9" * 5_000 + ".000"])
+def test_without_numpy_they_are_the_same_or_nothing(texts: list[str]) -> None:
+    want = [exact_ns(text.strip('"')) for text in texts]
+    in_range = all(-(2**62) <= value <= 2**62 for value in want)
+    assert parse_list([text.encode() for text in texts]) == (want if in_range else None)
+
+
+@pytest.mark.parametrize("text", ["", "null", "true", "1_000.000", "[1]", '"x"'])
+def test_without_numpy_what_is_no_number_gives_nothing(text: str) -> None:
+    assert parse_list([b"1.500", text.encode()]) is None
 
 
 def test_a_time_stamp_keeps_every_nanosecond_where_a_float_would_not() -> None:

@@ -2,19 +2,24 @@
 
 import gzip
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing
+from itertools import cycle
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.kineto_files import COMPACT, LAYOUTS, Layout, call, event, kernel, write_file
+from tests.kineto_files import COMPACT, KINDS, LAYOUTS, Layout, call, event, kernel, write_file
 from tests.traces import counted, rows
 
 import inferometer
 from inferometer import Trace
 from inferometer.formats.json_text import text as window
-from inferometer.formats.kineto import ahead, cut, scan
+from inferometer.formats.kineto import ahead, cut, launch_workers, scan
+from inferometer.formats.kineto.launch_columns import Batch
+from inferometer.formats.source import Source
 
 Read = Callable[..., Trace]
 Used = list[str]
@@ -140,32 +145,132 @@ def test_nothing_but_the_process_is_missing_from_a_scan(read: Read) -> None:
     assert rows(read(data, {"launches", "calls"}), "launches", "process") == [3]
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_another_process_cuts_large_files_to_the_same_rows(
-    pack: Callable[[bytes], bytes], used: Used, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.fixture
+def many_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Processes for every file, three for what is plain; the list has how many were begun."""
+    begun: list[int] = []
+    monkeypatch.setattr(ahead, "FROM_BYTES", 1)
+    monkeypatch.setattr(ahead, "FROM_PACKED_BYTES", 1)
+    monkeypatch.setattr(ahead, "BYTES_PER_PROCESS", 1)
+    monkeypatch.setattr(ahead, "_cores", lambda: 3)
+
+    class Watched(launch_workers.LaunchWorkers):
+        def __init__(self, path: Path, columns: Collection[str] | None, count: int) -> None:
+            super().__init__(path, columns, count)
+            begun.append(count)
+
+    monkeypatch.setattr(launch_workers, "LaunchWorkers", Watched)
+    return begun
+
+
+@pytest.mark.parametrize(("pack", "count"), [(bytes, 3), (gzip.compress, 1)])
+def test_other_processes_read_large_files_to_the_same_rows(
+    pack: Callable[[bytes], bytes], count: int, used: Used, many_processes: list[int], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cut, "PROCESS_FROM_BYTES", 1)
-    monkeypatch.setattr(cut, "PROCESS_FROM_PACKED_BYTES", 1)
     path = tmp_path / "trace.json"
     path.write_bytes(pack(write_file([kernel("x", str(10 * i), "2", note=json.dumps(i)) for i in range(12_000)])))
-    begun = []
-
-    class Watched(cut.CuttingProcess):
-        def __init__(self, path: Path) -> None:
-            super().__init__(path)
-            begun.append(path)
-
-    monkeypatch.setattr(ahead, "CuttingProcess", Watched)
     scanned = inferometer.open(path, {"launches"})
-    assert (used, begun) == (["scan"], [path])
+    assert (used, many_processes) == (["scan"], [count])
     assert launches(scanned).equals(launches(inferometer.open(path)))
 
 
-def test_another_process_that_fails_costs_no_rows(monkeypatch: pytest.MonkeyPatch, read: Read) -> None:
-    monkeypatch.setattr(cut, "PROCESS_FROM_BYTES", 1)
+def test_another_process_that_fails_costs_no_rows(
+    many_processes: list[int], monkeypatch: pytest.MonkeyPatch, read: Read
+) -> None:
     data = write_file([kernel("x", str(10 * i), "2") for i in range(40)])
     want = launches(read(data))
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     assert launches(read(data, {"launches"})).equals(want)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert launches(read(data, {"launches"})).equals(want)
+
+
+def test_one_core_reads_alone(
+    many_processes: list[int], used: Used, monkeypatch: pytest.MonkeyPatch, read: Read
+) -> None:
+    monkeypatch.setattr(ahead, "_cores", lambda: 1)
+    trace = read(write_file([kernel("x", str(10 * i), "2") for i in range(40)]), {"launches"})
+    assert trace.launches.collect().height == 40
+    assert (used, many_processes) == (["scan"], [])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_launches_of_every_category_that_is_written_today_are_found(
+    layout: Layout, used: Used, monkeypatch: pytest.MonkeyPatch, read: Read
+) -> None:
+    monkeypatch.setattr(cut, "BLOCK_BYTES", 1024)
+    monkeypatch.setattr(window, "READ_BYTES", 256)
+    some = [
+        kernel("cuda", "1"),
+        event("cpu_op", "aten::mm", "2", "1"),
+        event("mtia_ccp_events", "mtia", "3", "2", device=1, stream=2),
+        event("gpu_memcpy", "Memcpy HtoD", "6", "1", device=0, stream=7),
+        event("gpu_memset", "Memset", "9", "1", device=0, stream=7),
+    ]
+    trace = read(write_file(some * 500, layout), {"launches"})
+    assert used == ["scan"]
+    found = trace.launches.group_by("kind", "kernel", "device").len().sort("kernel").collect().rows()
+    assert found == [
+        ("memcpy", "Memcpy HtoD", "gpu:0", 500),
+        ("memset", "Memset", "gpu:0", 500),
+        ("kernel", "cuda", "gpu:0", 500),
+        ("kernel", "mtia", "mtia:1", 500),
+    ]
+
+
+@pytest.mark.parametrize("name", ["correlation", "context", "queued", "bytes", "External id", "registers per thread"])
+def test_a_number_beyond_64_bits_is_counted_as_in_a_full_read(name: str, block: int, read: Read) -> None:
+    data = write_file([kernel("a", "1"), kernel("b", "9", "2", **{name: 2**70}), kernel("c", "19")] * 20)
+    scanned, full = read(data, {"launches"}), read(data)
+    assert launches(scanned).equals(launches(full))
+    assert counted(scanned)["number_out_of_range"] == counted(full)["number_out_of_range"] == 20
+
+
+def test_a_scan_for_some_columns_has_those_and_the_same_losses(read: Read) -> None:
+    events = [kernel("x", str(10 * i), "20", grid=[1, 2, 3], correlation=i) for i in range(40)]
+    scanned, full = read(write_file(events), {"launches": ("kernel", "dur_ns")}), read(write_file(events))
+    assert scanned.launches.collect_schema().names() == ["kernel", "dur_ns"]
+    assert scanned.launches.sort("kernel").collect().equals(full.launches.select("kernel", "dur_ns").collect())
+    assert counted(scanned) == {"overlaps_in_stream": counted(full)["overlaps_in_stream"]} == {"overlaps_in_stream": 39}
+
+
+@pytest.mark.parametrize("size", [700, 4_096, 10_007])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_ranges_meet_without_a_gap_wherever_they_begin(
+    layout: Layout, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cut, "BLOCK_BYTES", 512)
+    monkeypatch.setattr(window, "READ_BYTES", 128)
+    monkeypatch.setattr(launch_workers, "RANGE_BYTES", size)
+    regular = [each for each in MIXED if "nested" not in each["args"]]
+    regular += [event("python_function", "large", "1", "2", text="x" * 5_000)]
+    events = [{**each, "name": f"{n}: {each['name']}"} for n, each in enumerate(regular * 20)]
+    path = tmp_path / "trace.json"
+    path.write_bytes(write_file(events, layout))
+    for count in (1, 2, 3, 5):
+        parts = parts_of(path, count)
+        rest = parts[-1].rest or b""
+        assert rest.startswith(b"{")
+        assert path.read_bytes()[parts[-1].offset :] == rest
+        left = int(re.findall(rb'"name": ?"(\d+): ', rest)[0])
+        names = [name for part in parts for batch in part.batches for name in names_of(batch)]
+        assert sorted(names) == sorted(each["name"] for each in events[:left] if each["cat"] in KINDS)
+        assert len(names) > 50
+
+
+def parts_of(path: Path, count: int) -> list[launch_workers.Part]:
+    """What `count` processes would hand back, in turn."""
+    parts: list[launch_workers.Part] = []
+    with ExitStack() as opened:
+        streams = [opened.enter_context(closing(Source(path).open())) for _ in range(count)]
+        workers = [launch_workers.Work(stream, None).ranges(path, n, count) for n, stream in enumerate(streams)]
+        for worker in cycle([opened.enter_context(closing(worker)) for worker in workers]):
+            parts.append(next(worker))
+            if parts[-1].rest is not None:
+                break
+    return parts
+
+
+def names_of(batch: Batch) -> list[str]:
+    texts, codes = batch.texts["kernel"]
+    return [str(texts[code]) for code in codes]

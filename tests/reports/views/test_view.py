@@ -56,7 +56,7 @@ def test_every_view_is_that_of_one_result() -> None:
 @pytest.mark.parametrize(
     ("command", "views"),
     [
-        ("kernels", {"kernels", "statistics", "measured_counters"}),
+        ("kernels", {"kernels", "statistics"}),
         ("spans", {"spans", "statistics"}),
         (
             "summary",
@@ -78,6 +78,14 @@ def test_a_command_imports_no_other_results_view(command: str, views: set[str]) 
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
     loaded = {name.removeprefix("inferometer.reports.views.") for name in done.stderr.split()}
     assert loaded - {"view", "layout", "steps", "steps.serving"} <= views
+
+
+@pytest.mark.parametrize("package", ["numpy", "scipy", "jinja2", "inferometer.analyses.counters"])
+def test_kernels_starts_without_what_it_does_not_need(package: str) -> None:
+    show = SHOWN.replace("inferometer.reports.views.", package)
+    arguments = [sys.executable, "-c", show, "kernels", "samples/decode.json.gz"]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stderr.split() == []
 
 
 @dataclass(frozen=True)

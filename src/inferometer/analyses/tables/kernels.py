@@ -10,14 +10,12 @@ A section that the source printed step by step is one table, since its steps fol
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 from msgspec import to_builtins
 
 from inferometer.analyses.absent_work import say_why_none
-from inferometer.analyses.counters.join import losses_of_both
-from inferometer.analyses.counters.kernels import KernelCounters, kernel_counters
 from inferometer.analyses.labels import By, label_names, relabel
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import (
@@ -37,6 +35,9 @@ from inferometer.names import decode
 from inferometer.trace.facts import PrintedTotals
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.analyses.counters.kernels import KernelCounters
 
 Basis = Literal["launches", "totals"]
 _COLUMNS = (*STATISTICS, "kernel")
@@ -73,7 +74,7 @@ class KernelTable(Result):
     printed: PrintedTotals | None = None
     why_none: str = "No kernels in the file."
     match: str | None = None
-    counted: KernelCounters | None = None
+    counted: "KernelCounters | None" = None
 
     def to_polars(self) -> pl.DataFrame:
         """The rows shown, of the first section."""
@@ -206,6 +207,9 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
 
 def _with_counters(table: KernelTable, trace: Trace, selection: Selection, show: _Show, counters: Trace) -> KernelTable:
     """Next to it what was counted, and what both files lost."""
+    from inferometer.analyses.counters.join import losses_of_both
+    from inferometer.analyses.counters.kernels import kernel_counters
+
     launches = selection.apply(trace, compact=True)
     names = launches.select(pl.col("kernel").cast(pl.String).unique()).collect().to_series()
     found = kernel_counters(launches, label_names(names, show.by, raw=show.raw), counters)

@@ -42,15 +42,23 @@ the end of each object its rank is filled into the launches of that object, and 
 of the object came from one.
 
 The launch scan (`scan.py`, `cut.py`) applies when only `launches` are asked for and the source can be read twice. It
-searches the text for `"kernel"` and `"gpu_mem…"`. A quoted category can't stand inside a JSON string, whose quotes
-would be escaped, so none is overlooked. The literal text between two events is learned from the first two, and the
-events around the hits are cut out by it and decoded; the rest of the file never is. For large files a second process
-cuts while the first imports and decodes. The scan gives up, and the file is read in full, whenever it can't be sure:
+searches the text for `"kernel"`, `"gpu_mem…"` and `"mtia_ccp_events"`. A quoted category can't stand inside a JSON
+string, whose quotes would be escaped, so none is overlooked. The literal text between two events is learned from the
+first two, and the events around the hits are cut out by it and decoded; the rest of the file never is. Launches become
+columns of plain lists (`launch_columns.py`), of those columns alone that the question names and the checks need.
+
+For large files processes of their own do that (`launch_workers.py`), while this one imports polars: each reads every
+n-th range of 16 MiB, from the first separator in it to the first one behind it, so ranges meet wherever they begin. The
+columns come back through pipes, in the order of the file. How many processes depends on the file's size and on the
+cores that we may use; on one core there is none, and a compressed file has one.
+
+The scan gives up, and the file is read in full, whenever it can't be sure:
 
 - the fields before the events are not a PyTorch profiler's, or the file holds several trace objects;
 - the events don't keep to the separator that was learned, or a piece doesn't decode;
-- a launch is no complete event (`X`), any event was dropped, or no launch was found at all;
-- the second process failed, or the compressed data is damaged.
+- a launch is no complete event (`X`), a number of it is beyond 64 bits, any event was dropped, or no launch was found;
+- a launch that was decoded has its category in the spelling of an older PyTorch (`Kernel`), which isn't searched for;
+- another process failed, or the compressed data is damaged.
 
 Without a GPU (`cpu_launches.py`). Where PyTorch says that it saw no device, ops that compute are launches of the device
 `cpu`; a question for launches alone then reads the file once more, for its ops.
@@ -61,6 +69,7 @@ work of 0 ns, work whose call is not in the file, ids shared by processes. They 
 """
 
 import re
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from inferometer.formats.base import Format
@@ -103,7 +112,7 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
     return read(source, out, tables)
 
 
-def _start(source: "Source", tables: frozenset[str] | None) -> None:
+def _start(source: "Source", tables: Mapping[str, Collection[str] | None] | None) -> None:
     from inferometer.formats.kineto.ahead import start
 
     start(source, tables)

@@ -62,6 +62,21 @@ COLLECTIVE_SIGN = b'"Collective name"'
 """In the text of arguments that `CollectiveArgs` are decoded from."""
 
 
+class CheckedLaunchArgs(LaunchArgs, gc=False):
+    """The same; a number that a column can't hold is refused."""
+
+    external_id: Int64 | None = field(default=None, name="External id")
+    queued: Int64 | None = None
+    context: Int64 | None = None
+    correlation: Int64 | None = None
+    registers: Int64 | None = field(default=None, name="registers per thread")
+    shared: Int64 | None = field(default=None, name="shared memory")
+    graph_id: Int64 | None = field(default=None, name="graph id")
+    graph_node_id: Int64 | None = field(default=None, name="graph node id")
+    bytes: Int64 | None = None
+    old_external_id: Int64 | None = field(default=None, name="external id")
+
+
 class LaunchEvent(msgspec.Struct, gc=False):
     """An event of device work with its arguments decoded in the same pass; otherwise as `Event`."""
 
@@ -72,10 +87,7 @@ class LaunchEvent(msgspec.Struct, gc=False):
     tid: Id = None
     ts: Raw = _NONE
     dur: Raw = _NONE
-    args: LaunchArgs = field(default_factory=LaunchArgs)
-
-
-decode_launches = msgspec.json.Decoder(list[LaunchEvent], strict=False).decode
+    args: CheckedLaunchArgs = field(default_factory=CheckedLaunchArgs)
 
 
 class CallArgs(msgspec.Struct, gc=False):

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import chain, compress
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -21,32 +20,22 @@ from inferometer.formats.kineto.arguments import (
     CollectiveArgs,
     FrameArgs,
     LaunchArgs,
-    LaunchEvent,
     MemoryArgs,
     OpArgs,
     ShapeArgs,
     TrackArgs,
     Triple,
 )
+from inferometer.formats.kineto.decimals import OUT_OF_RANGE, UNREADABLE
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import AnyEvent, Ids, find_counted_device, find_devices, find_streams, number_in
+from inferometer.formats.kineto.launch_columns import DEVICE_KINDS, LONGEST_NS
 from inferometer.formats.kineto.memory import MemoryRecords
-from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
+from inferometer.formats.kineto.numbers import parse_ns
 from inferometer.trace.builder import TraceBuilder, Values
 
 _MODULE = "nn.Module: "
-LAUNCH_KINDS = {
-    "kernel": "kernel",
-    "mtia_ccp_events": "kernel",
-    "gpu_memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "memcpy": "memcpy",
-    "memset": "memset",
-}
-_DEVICE_KINDS = {"mtia_ccp_events": "mtia"}  # all others are GPUs, XPUs included
-_LONGEST_NS = 2**53  # 104 days: a thousand such durations still add up within 64 bits
-E = TypeVar("E", Event, LaunchEvent)
 
 
 class Columns:
@@ -72,17 +61,10 @@ class Columns:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
         events, times = self._timed(events, category)
         args = self._launch_args.decode(events, category)
-        devices = find_devices(args, events, _DEVICE_KINDS.get(category.lower(), "gpu"))
+        devices = find_devices(args, events, DEVICE_KINDS.get(category.lower(), "gpu"))
         self._add_launches(events, args, times, kind, devices)
         if kind == "kernel" and self._out.wants("collectives"):
             self._add_collectives(events, args, times["start_ns"], category, devices)
-
-    def decoded_launches(self, events: list[LaunchEvent], category: str) -> None:
-        """The same from events whose arguments are decoded."""
-        events, times = self._timed(events, category)
-        args = [event.args for event in events]
-        devices = find_devices(args, events, _DEVICE_KINDS.get(category, "gpu"))
-        self._add_launches(events, args, times, LAUNCH_KINDS[category], devices)
 
     def _add_launches(
         self,
@@ -316,11 +298,11 @@ class Columns:
     def _where(self, events: Sequence[Event]) -> dict[str, Values]:
         return {"process": self.ids.processes(events), "thread": self.ids.threads(events)}
 
-    def _timed(self, events: list[E], category: str) -> tuple[list[E], dict[str, Values]]:
+    def _timed(self, events: list[Event], category: str) -> tuple[list[Event], dict[str, Values]]:
         """Events with a start and a duration; the others are counted."""
         events, start_ns = self._started(events, category)
         dur_ns, states = parse_ns([event.dur for event in events])
-        states[dur_ns > _LONGEST_NS] = OUT_OF_RANGE
+        states[dur_ns > LONGEST_NS] = OUT_OF_RANGE
         good = (states == 0) & (dur_ns >= 0)
         if not good.all():
             count = self._out.losses.count
@@ -335,7 +317,7 @@ class Columns:
             events, start_ns, dur_ns = _kept(events, good), start_ns[good], dur_ns[good]
         return events, {"start_ns": start_ns, "dur_ns": dur_ns}
 
-    def _started(self, events: list[E], category: str) -> tuple[list[E], NDArray[np.int64]]:
+    def _started(self, events: list[Event], category: str) -> tuple[list[Event], NDArray[np.int64]]:
         """Events with a name and a start; the others are counted."""
         named = [event for event in events if event.name is not None]
         self._out.losses.count("without_name", len(events) - len(named), category=category)
@@ -355,7 +337,7 @@ def _names(events: Sequence[AnyEvent]) -> list[str]:
     return [event.name or "" for event in events]
 
 
-def _kept(events: Sequence[E], good: NDArray[np.bool_]) -> list[E]:
+def _kept(events: Sequence[Event], good: NDArray[np.bool_]) -> list[Event]:
     return [event for event, keep in zip(events, good.tolist(), strict=True) if keep]
 
 

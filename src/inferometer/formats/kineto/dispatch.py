@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
-
-from inferometer.formats.json_text.records import BAD_JSON
-from inferometer.formats.kineto.columns import LAUNCH_KINDS, Columns
+from inferometer.formats.kineto.columns import Columns
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
+from inferometer.formats.kineto.launch_columns import LAUNCH_KINDS
 from inferometer.formats.kineto.memory import RECORDS
+from inferometer.formats.kineto.metadata import take_names
 from inferometer.formats.kineto.pairs import Pairs
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.facts import NamedId
 from inferometer.trace.tables import ALL_TABLES
 
 FLUSH_EVENTS = 16_384
@@ -123,7 +121,7 @@ class Sorter:
 
     def _drop(self, phase: str, label: str, events: list[Event]) -> None:
         if phase == "M":
-            self._take_names(events)
+            take_names(events, self._header, self.columns.ids)
         if not self._everything:
             return
         self._out.losses.see(label, len(events))
@@ -156,21 +154,3 @@ class Sorter:
             handlers[category] = (("spans",), partial(columns.device_spans, domain=category))
         handlers[_PROFILER_RANGE] = (("kernel_counters",), columns.profiler_ranges)
         return handlers
-
-    def _take_names(self, events: list[Event]) -> None:
-        """Metadata: names and labels of processes and threads."""
-        for event in events:
-            if event.name not in ("process_name", "process_labels", "thread_name"):
-                continue
-            try:
-                args = msgspec.json.decode(event.args or b"{}", type=dict[str, str | None])
-            except BAD_JSON:
-                continue
-            process, thread = self.columns.ids.process(event.pid), self.columns.ids.thread(event.tid)
-            name, label = args.get("name"), args.get("labels")
-            if event.name == "thread_name":
-                self._header.threads[process, thread] = NamedId(process, thread, name=name)
-            else:
-                old = self._header.processes.get(process, NamedId(process))
-                named = NamedId(process, name=name or old.name, label=label or old.label)
-                self._header.processes[process] = named

@@ -3,12 +3,15 @@
 import re
 import zlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from inferometer.formats.kineto.arguments import Id, LaunchArgs, LaunchEvent, TrackArgs
 from inferometer.formats.kineto.events import Event
-from inferometer.formats.kineto.header import FileHeader
 from inferometer.trace.facts import NamedId
 from inferometer.trace.losses import Losses
+
+if TYPE_CHECKING:
+    from inferometer.formats.kineto.header import FileHeader
 
 AnyEvent = Event | LaunchEvent
 _HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
@@ -19,7 +22,7 @@ _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGN
 class Ids:
     """Process and thread ids as numbers. Text ids get a negative number of their own and a name in the facts."""
 
-    def __init__(self, header: FileHeader, losses: Losses) -> None:
+    def __init__(self, header: "FileHeader", losses: Losses) -> None:
         self._header = header
         self._losses = losses
         self._known: dict[tuple[str, bool], int | None] = {}
@@ -34,10 +37,9 @@ class Ids:
 
     def hosts(self, events: Sequence[AnyEvent]) -> list[str | None] | None:
         """The host that each `host(123)` names, or None when no event names one."""
-        pids = {event.pid for event in events}
-        named = {pid: match[1] for pid in pids if isinstance(pid, str) and (match := _HOST_PID.fullmatch(pid))}
-        self._header.hosts.update(named.values())
-        return [named.get(event.pid) for event in events] if named else None  # type: ignore[arg-type]
+        hosts = find_hosts(events)
+        self._header.hosts.update(host for host in hosts or () if host is not None)
+        return hosts
 
     def process(self, pid: Id) -> int | None:
         """One process id."""
@@ -75,6 +77,13 @@ class Ids:
 
     def _name_thread(self, number: int, text: str) -> None:
         self._header.threads.setdefault((None, number), NamedId(None, number, name=text))
+
+
+def find_hosts(events: Sequence[AnyEvent]) -> list[str | None] | None:
+    """As `Ids.hosts`, which also notes them."""
+    pids = {event.pid for event in events}
+    named = {pid: match[1] for pid in pids if isinstance(pid, str) and (match := _HOST_PID.fullmatch(pid))}
+    return [named.get(event.pid) for event in events] if named else None  # type: ignore[arg-type]
 
 
 def find_devices(

@@ -1,21 +1,18 @@
 """Times as integer nanoseconds, read from the text of a column of JSON numbers in microseconds.
 
 Never through float: float64 at 1.7e15 µs has steps of 0.25 µs. Plain decimals, which is what profilers write, go
-through NumPy in bulk; anything else (exponents, quoted numbers) goes one by one through Decimal. Digits below a
+through NumPy in bulk; anything else (exponents, quoted numbers) goes one by one (`decimals`). Digits below a
 nanosecond are rounded half to even.
 """
 
 from collections.abc import Sequence
-from decimal import MAX_PREC, Context, Decimal, InvalidOperation
 
 import numpy as np
 from numpy.typing import NDArray
 
-OK, UNREADABLE, OUT_OF_RANGE = 0, 1, 2
-_PLAIN = b"0123456789.\n"
+from inferometer.formats.kineto.decimals import PLAIN, parse_one
+
 _MAX_DIGITS = 18
-_MOST = 2**62  # leaves room to add a duration
-_EXACT = Context(prec=MAX_PREC)
 _POWERS = 10 ** np.arange(_MAX_DIGITS + 1, dtype=np.int64)
 
 
@@ -27,7 +24,7 @@ def parse_ns(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int8
     """
     n = len(texts)
     joined = b"\n".join(texts) + b"\n"
-    if not joined.translate(None, _PLAIN):
+    if not joined.translate(None, PLAIN):
         values = _parse_plain(joined, n)
         if values is not None:
             return values, np.zeros(n, np.int8)
@@ -71,20 +68,5 @@ def _round_half_even(values: NDArray[np.int64], divisors: NDArray[np.int64]) -> 
 def _parse_each(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
     values, states = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int8)
     for i, text in enumerate(texts):
-        values[i], states[i] = _parse_one(bytes(text))
+        values[i], states[i] = parse_one(bytes(text))
     return values, states
-
-
-def _parse_one(text: bytes) -> tuple[int, int]:
-    try:
-        number = Decimal(text.decode("ascii").strip(' \t\r\n"'))
-    except (InvalidOperation, UnicodeDecodeError):
-        return 0, UNREADABLE
-    if not number.is_finite() or b"_" in text:  # Decimal takes 1_000 for a number
-        return 0, UNREADABLE
-    if number and number.adjusted() > 20:  # before scaling: a hostile exponent must not become a huge integer
-        return 0, OUT_OF_RANGE
-    if number.adjusted() < -20:
-        return 0, OK
-    ns = round(number.scaleb(3, _EXACT))
-    return (ns, OK) if -_MOST <= ns <= _MOST else (0, OUT_OF_RANGE)

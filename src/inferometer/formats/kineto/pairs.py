@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from msgspec import Raw
 
+from inferometer.formats.kineto.decimals import OUT_OF_RANGE, UNREADABLE
 from inferometer.formats.kineto.events import Event
-from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
+from inferometer.formats.kineto.numbers import parse_ns
 from inferometer.trace.losses import Losses
 
 

@@ -1,16 +1,17 @@
 """A whole Kineto or Chrome-trace file: the object around the events, one such object or an array of them.
 
 Source: the Trace Event Format (Chrome) and what PyTorch 1.8 to 2.10 write in it. Left out: flow arrows (dropped,
-counted), async and object events (counted), counters' and spans' further arguments.
+counted), async and object events (counted), counters' and spans' further arguments. What only a full read needs is
+imported where it begins.
 """
+
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from inferometer.errors import FormatError
 from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.formats.kineto.ahead import is_scan
-from inferometer.formats.kineto.cpu_launches import NOTE, OP_COLUMNS, add_cpu_launches
-from inferometer.formats.kineto.dispatch import OPS, Sorter
 from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
@@ -18,6 +19,9 @@ from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls, check_launches, check_spans
 from inferometer.trace.facts import Device, Facts
+
+if TYPE_CHECKING:
+    from inferometer.formats.kineto.dispatch import Sorter
 
 NAME = "kineto"
 _LOOK_BYTES = 1 << 20
@@ -34,6 +38,8 @@ def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
         return facts
     if not _add_cpu_launches(source, out):
         return facts
+    from inferometer.formats.kineto.cpu_launches import NOTE
+
     return replace(facts, devices=(Device("cpu"),), notes=(*facts.notes, NOTE), other_events={})
 
 
@@ -43,18 +49,24 @@ def read_as_written(source: Source, out: TraceBuilder, tables: frozenset[str]) -
 
 
 def _read_as_written(source: Source, out: TraceBuilder, tables: frozenset[str]) -> tuple[Facts, FileHeader]:
-    if is_scan(source, tables):
-        try:
-            return _read(source, out, scan=True)
-        except ScanFailed:
-            out.reset()
-        finally:
-            source.stop_ahead()
-    return _read(source, out, scan=False)
+    if not is_scan(source, tables):
+        return _read(source, out, scan=False)
+    try:
+        found = _read(source, out, scan=True)
+    except ScanFailed:
+        out.reset()
+        found = _read(source, out, scan=False)
+    finally:
+        source.stop_ahead()
+    out.narrow("launches")  # the checks looked at more of them
+    return found
 
 
 def _add_cpu_launches(source: Source, out: TraceBuilder) -> bool:
     """Whether there are any: none where a device's driver was called, or the file can't be read again for its ops."""
+    from inferometer.formats.kineto.cpu_launches import OP_COLUMNS, add_cpu_launches
+    from inferometer.formats.kineto.dispatch import OPS
+
     host = out
     if not (out.wants("ops") and out.wants("calls")):
         if not source.rewindable:
@@ -90,7 +102,7 @@ class _Document:
         self._out = out
         self._scan = scan
         self.header = FileHeader(out.losses)
-        self._sorter = Sorter(out, self.header)
+        self._sorter = None if scan else _new_sorter(out, self.header)
         self._found_events = False
         self._first_rows = dict.fromkeys(_RANKED, 0)
 
@@ -168,8 +180,8 @@ class _Document:
         self._out.constants["rank"] = self.header.rank
         text, losses = self._text, self._out.losses
         reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare)
-        if self._scan:
-            LaunchScan(self._source, text, self._sorter, reader, self.header, losses).run()
+        if self._sorter is None:
+            LaunchScan(self._source, text, self._out, reader, self.header).run()
         else:
             before = text.offset
             for events in reader.batches():
@@ -178,15 +190,25 @@ class _Document:
 
     def _end_part(self) -> None:
         """The end of a trace object: hand on its events, and fill in what only its end held."""
-        self._sorter.finish()
+        if self._sorter is not None:
+            self._sorter.finish()
         if self.header.rank is not None and self._out.constants.get("rank") != self.header.rank:
             for table, first_row in self._first_rows.items():
                 self._out.fill(table, {"rank": self.header.rank}, first_row=first_row)
-        processes = self._sorter.columns.call_processes - {None}
+        if self._sorter is not None:
+            self._fill_process(self._sorter.columns.call_processes - {None})
+            self._sorter.columns.call_processes.clear()
+            self._sorter.columns.records.start_over()
+        self._first_rows = {table: self._out.rows(table) for table in _RANKED}
+        self.header.rank = None
+
+    def _fill_process(self, processes: set[int | None]) -> None:
         if len(processes) == 1:
             process = {"process": next(iter(processes)) or 0}
             self._out.fill("launches", process, first_row=self._first_rows["launches"])
-        self._first_rows = {table: self._out.rows(table) for table in _RANKED}
-        self._sorter.columns.call_processes.clear()
-        self._sorter.columns.records.start_over()
-        self.header.rank = None
+
+
+def _new_sorter(out: TraceBuilder, header: FileHeader) -> "Sorter":
+    from inferometer.formats.kineto.dispatch import Sorter
+
+    return Sorter(out, header)

@@ -4,18 +4,23 @@ Anything irregular that it meets (damage to device work, mixed layouts, no devic
 `ScanFailed`, and the file is read in full instead. Damage elsewhere is neither met nor counted.
 """
 
-from collections.abc import Iterator
+import io
+from collections.abc import Collection, Iterator
 
-from inferometer.formats.json_text.records import BAD_JSON
+import polars as pl
+
 from inferometer.formats.json_text.text import Text
-from inferometer.formats.kineto.arguments import LaunchEvent, decode_launches
-from inferometer.formats.kineto.columns import LAUNCH_KINDS
-from inferometer.formats.kineto.cut import BLOCK_BYTES, CutFailed, CuttingProcess, cut_launches, learn_separator
-from inferometer.formats.kineto.dispatch import FLUSH_EVENTS, Sorter
-from inferometer.formats.kineto.events import EventReader
+from inferometer.formats.kineto.cut import CutFailed, cut_launches, learn_separator, pass_separator
+from inferometer.formats.kineto.events import Event, EventReader
 from inferometer.formats.kineto.header import FileHeader
+from inferometer.formats.kineto.ids import Ids
+from inferometer.formats.kineto.launch_columns import LAUNCH_KINDS, Batch, Irregular, LaunchBatches, is_launch
+from inferometer.formats.kineto.launch_workers import LaunchWorkers
+from inferometer.formats.kineto.metadata import take_names
 from inferometer.formats.source import Source
-from inferometer.trace.losses import Losses
+from inferometer.trace.builder import TraceBuilder, Values
+
+_TRIPLES = frozenset({"grid", "block"})
 
 
 class ScanFailed(Exception):
@@ -25,58 +30,69 @@ class ScanFailed(Exception):
 class LaunchScan:
     """Reads an array of events from the text's position just behind its `[`, launches only."""
 
-    def __init__(
-        self, source: Source, text: Text, sorter: Sorter, reader: EventReader, header: FileHeader, losses: Losses
-    ) -> None:
+    def __init__(self, source: Source, text: Text, out: TraceBuilder, reader: EventReader, header: FileHeader) -> None:
         self._source = source
         self._text = text
-        self._sorter = sorter
+        self._out = out
         self._reader = reader
         self._header = header
-        self._losses = losses
-        self._held: dict[str, list[LaunchEvent]] = {}
+        self._ids = Ids(header, out.losses)
 
     def run(self) -> None:
         """Leaves the text behind the array. Raises `ScanFailed` where a full read is needed to be sure."""
         if not self._header.is_kineto:
             raise ScanFailed
         try:
-            cut_any = False
-            for block in self._blocks():
-                cut_any = True
-                self._keep(decode_launches(b"[" + block + b"]"))
-            self._flush()
-        except (CutFailed, *BAD_JSON) as error:
+            launches = LaunchBatches(self._out.columns("launches"))
+            for batch in self._cut(launches):
+                self._add(batch)
+            for events in self._reader.batches():
+                self._take_rest(events, launches)
+            for batch in launches.flush():
+                self._add(batch)
+        except (CutFailed, Irregular) as error:
             raise ScanFailed from error
-        if cut_any and not self._losses.seen:  # older versions of PyTorch write "Kernel", which is not searched for
-            raise ScanFailed
-        for events in self._reader.batches():
-            self._sorter.take(events)
-        self._sorter.flush()
-        if self._losses.seen.total() == 0 or any(loss.dropped for loss in self._losses):
+        losses = self._out.losses
+        if losses.seen.total() == 0 or any(loss.dropped for loss in losses):
             raise ScanFailed
 
-    def _blocks(self) -> Iterator[bytes]:
-        if not isinstance(self._source.ahead, CuttingProcess):
-            yield from cut_launches(self._text, learn_separator(self._text))
+    def _cut(self, launches: LaunchBatches) -> Iterator[Batch]:
+        """Batches of all blocks; afterwards the text stands at the last event, or some events before that."""
+        text, ahead = self._text, self._source.ahead
+        if ahead is None:
+            between = learn_separator(text)
+            for block in cut_launches(text, between):
+                yield from launches.take(b"[" + block + b"]")
+            pass_separator(text, between)
             return
-        for n, block in enumerate(self._source.ahead.blocks(self._text)):
-            self._source.report(n * BLOCK_BYTES)
-            yield block
+        assert isinstance(ahead, LaunchWorkers)
+        for part in ahead.parts(text.offset):
+            self._source.report(part.offset)
+            yield from part.batches
+            if part.rest is not None:
+                text.replace(io.BytesIO(part.rest), part.offset)
 
-    def _keep(self, events: list[LaunchEvent]) -> None:
+    def _take_rest(self, events: list[Event], launches: LaunchBatches) -> None:
+        """Events that were not cut."""
+        take_names([event for event in events if event.ph == "M"], self._header, self._ids)
         for event in events:
-            if event.cat in self._held:
-                self._held[event.cat].append(event)
-            elif event.cat in LAUNCH_KINDS:
-                self._held[event.cat] = [event]
-        if sum(map(len, self._held.values())) >= FLUSH_EVENTS:
-            self._flush()
+            if is_launch(event.cat):
+                launches.add(event)
 
-    def _flush(self) -> None:
-        held, self._held = self._held, {}
-        for category, events in held.items():
-            if any(event.ph != "X" for event in events):
-                raise ScanFailed
-            self._losses.see(category, len(events))
-            self._sorter.columns.decoded_launches(events, category)
+    def _add(self, batch: Batch) -> None:
+        self._out.losses.see(batch.category, batch.rows)
+        columns: dict[str, Values] = {"kind": LAUNCH_KINDS[batch.category], **batch.values}
+        for name, (texts, codes) in batch.texts.items():
+            columns[name] = pl.Series(texts, dtype=pl.Categorical).gather(codes)
+        for name in _TRIPLES.intersection(batch.values):
+            columns[name] = _triples(batch.values[name])
+        if "host" in batch.texts:
+            self._header.hosts.update(host for host in batch.texts["host"][0] if host is not None)
+        self._out.add("launches", batch.rows, columns)
+
+
+def _triples(values: list[Collection[int] | None]) -> pl.Series | None:
+    """Grid or block sizes as an Array(3) column; None when there are none at all."""
+    if not any(values):
+        return None
+    return pl.Series(values, dtype=pl.Array(pl.Int64, 3))

@@ -10,7 +10,8 @@ from typing import Literal
 
 import polars as pl
 
-from inferometer.formats.kineto.numbers import OK, OUT_OF_RANGE, parse_ns
+from inferometer.formats.kineto.decimals import OK, OUT_OF_RANGE
+from inferometer.formats.kineto.numbers import parse_ns
 from inferometer.trace.losses import Losses
 
 Sort = Literal["text", "device", "whole", "number", "us"]

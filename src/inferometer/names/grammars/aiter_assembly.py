@@ -13,18 +13,19 @@ from inferometer.names.dtypes import TYPES, product
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Mark
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
 _SHORT_TYPES = TYPES | {
     "fp8": "fp8_e4m3", "fp4": "mxfp4", "mxfp4": "mxfp4", "h": "fp16", "b": "bf16", "f": "fp32", "i8": "int8",
 }  # fmt: skip
-_HGEMM = re.compile(
+_HGEMM = late_re(
     r"hgemm_(?P<type>[a-z0-9]+?)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:x(?P<s>\d+))?"
     r"(?:_(?:\w*?_)?SPK(?P<split>\d+)(?=_|$)\w*|_\w*)?"
 )
-_MOE = re.compile(
+_MOE = late_re(
     r"mfma_moe(?P<stage>[12])_(?:\w*?_)?a(?P<a>[a-z]+\d+)_w(?P<w>[a-z]+\d+)_(?:\w*?_)?t(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:_\w*)?"
 )
-_MOE_TYPES = re.compile(r"_a([a-z]+\d+)_w([a-z]+\d+)_")
+_MOE_TYPES = late_re(r"_a([a-z]+\d+)_w([a-z]+\d+)_")
 _FAMILIES: tuple[tuple[str, Family, Mark], ...] = (
     (r"fmoe(?:_|$)", "grouped_gemm", "D"),
     (r"moe_(?:ck2stages|stage[12]|gemm)|mfma_moe[12]_|gemm[12]_a\d+w\d+_", "grouped_gemm", "I"),
@@ -40,13 +41,13 @@ _FAMILIES: tuple[tuple[str, Family, Mark], ...] = (
     (r"topksoftmax_\d", "moe_routing", "D"),
     (r"allreduce_(?:rmsnorm|layernorm)_\w*N\d", "collective", "D"),
 )
-_FAMILIES_COMPILED = tuple((re.compile(pattern), family, mark) for pattern, family, mark in _FAMILIES)
-_QUANTIZED = re.compile(r"_(?:per[tT]oken|blockscale|noquant|per1x32)(Int8|I8|Fp8|MXfp4|Fp4|Bf16|Fp16)(?=_)")
-_TYPED = re.compile(r"(?:_|^)(bf16|fp16|fp8|int8|mxfp4)(?=_|gemm|$)")
-_TILE = re.compile(r"_(\d{1,4})x(\d{1,4})(?:x(\d{1,4}))?(?=_|$)")
-_BLOCKS = re.compile(r"_bm(\d{1,4})_bn(\d{1,4})_bk(\d{1,4})(?=_|$)")
+_FAMILIES_COMPILED = tuple((late_re(pattern), family, mark) for pattern, family, mark in _FAMILIES)
+_QUANTIZED = late_re(r"_(?:per[tT]oken|blockscale|noquant|per1x32)(Int8|I8|Fp8|MXfp4|Fp4|Bf16|Fp16)(?=_)")
+_TYPED = late_re(r"(?:_|^)(bf16|fp16|fp8|int8|mxfp4)(?=_|gemm|$)")
+_TILE = late_re(r"_(\d{1,4})x(\d{1,4})(?:x(\d{1,4}))?(?=_|$)")
+_BLOCKS = late_re(r"_bm(\d{1,4})_bn(\d{1,4})_bk(\d{1,4})(?=_|$)")
 _CHIPS = {"mi300": "gfx942", "mi350": "gfx950"}
-_CHIP = re.compile(r"_(mi3[05]0|gfx[0-9a-f]{3,4})_")
+_CHIP = late_re(r"_(mi3[05]0|gfx[0-9a-f]{3,4})_")
 
 
 def read(name: ParsedName) -> KernelName | None:

@@ -10,6 +10,7 @@ from inferometer.names.dtypes import TYPES
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _TYPE = r"(?:bf16|f16|f32|f64|f8_e4m3|u8|u32|i16|i32|i64)"
 _FAMILIES: tuple[tuple[Family, str], ...] = (
@@ -24,8 +25,8 @@ _FAMILIES: tuple[tuple[Family, str], ...] = (
     ("rope", "rope|rope_i|rope_thd"),
     ("softmax", "softmax"),
 )
-_NAME = re.compile("|".join(rf"(?P<_{i}>{ops})(?P<types{i}>(?:_{_TYPE})+)" for i, (_, ops) in enumerate(_FAMILIES)))
-_OWN = re.compile(r"[ub][a-z_]+_[a-z0-9_]+|fast_\w+|(?:is|ia|sa)_\w+_\w+|cast_\w+_\w+|affine_\w+|asort_\w+|copy2d_\w+")
+_NAME = late_re("|".join(rf"(?P<_{i}>{ops})(?P<types{i}>(?:_{_TYPE})+)" for i, (_, ops) in enumerate(_FAMILIES)))
+_OWN = late_re(r"[ub][a-z_]+_[a-z0-9_]+|fast_\w+|(?:is|ia|sa)_\w+_\w+|cast_\w+_\w+|affine_\w+|asort_\w+|copy2d_\w+")
 
 
 def read(name: ParsedName) -> KernelName | None:

@@ -12,6 +12,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, last_word, numbers, split_template
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
 _TYPES = {
     "unsigned short": "bf16", "ushort": "bf16", "f8_t": "fp8_e4m3", "f8_fnuz_t": "fp8_e4m3", "f8_ocp_t": "fp8_e4m3",
@@ -30,11 +31,11 @@ _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"[Nn]ormalization|[Nn]orm2d|batchnorm|layernorm|[Ww]elford", "norm"),
     (r"[Pp]ool", "reduction"),
 )
-_FAMILIES_COMPILED = tuple((re.compile(pattern), family) for pattern, family in _FAMILIES)
-_INSTRUCTION = re.compile(r"_(?:xdl|xdlops|dl|dlops|wmma|multiple_[abd]{1,3})(?=_|$)")
+_FAMILIES_COMPILED = tuple((late_re(pattern), family) for pattern, family in _FAMILIES)
+_INSTRUCTION = late_re(r"_(?:xdl|xdlops|dl|dlops|wmma|multiple_[abd]{1,3})(?=_|$)")
 _THREADS = frozenset({64, 128, 192, 256, 512, 1024})
-_PROBLEM = re.compile(r"Problem(?:Ex)?<([^<>]{1,300})")
-_SEQUENCE = re.compile(r"sequence<(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)>")
+_PROBLEM = late_re(r"Problem(?:Ex)?<([^<>]{1,300})")
+_SEQUENCE = late_re(r"sequence<(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)>")
 
 
 def read(name: ParsedName) -> KernelName | None:

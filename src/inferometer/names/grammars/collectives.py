@@ -14,16 +14,17 @@ from inferometer.names.grammars.words import find_arch, is_triton_style
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
-_HINTS = re.compile(
+_TYPE_WORD = late_re(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
+_HINTS = late_re(
     "reduce|gather|scatter|alltoall|all_to_all|a2a|ccl|shmem|userbuffers|deep_ep|hybrid_ep|mori|pplx|uccl|multimem|internode"
     "|collective-|all-to-all|intranode|lamport|broadcast|sendrecv|send_recv|c10d|on_stream_kernel"
     r"|^(?:send|recv)[-.]"
 )
 _NEVER = frozenset({"cub", "at_cuda_detail", "cublasLt", "cutlass"})
-_NCCL = re.compile(r"(?:nccl(?:Dev|SymDev|Symk?Dev)?Kernel|nccl(?:Sym)?k?DevKernel)_(?P<what>\w+)")
-_OF_C = re.compile(r"(?<=int8)_t(?=_|$)")  # `int8_t` is one word, and two by the underscore
+_NCCL = late_re(r"(?:nccl(?:Dev|SymDev|Symk?Dev)?Kernel|nccl(?:Sym)?k?DevKernel)_(?P<what>\w+)")
+_OF_C = late_re(r"(?<=int8)_t(?=_|$)")  # `int8_t` is one word, and two by the underscore
 _ALGORITHMS = ("RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "COLLNET")
 _PROTOCOLS = ("LL128", "LL", "SIMPLE")
 _TYPES = TYPES | {

@@ -11,6 +11,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _KINDS: tuple[tuple[str, Family], ...] = (
     ("Reduce", "reduction"),
@@ -86,9 +87,9 @@ _THRUST: tuple[tuple[str, Family], ...] = (
     ("copy_if", "scan_sort"),
     ("SetOp", "scan_sort"),
 )
-_STATE = re.compile(r"ScanTileState<(\w[\w ]*)[,>]")
-_CONFIG = re.compile(r"(?<!\w)(?:wrapped_)?(\w+?)_config(?:_selector)?\b")
-_TARGET = re.compile(r"target_arch\)(\d+)")
+_STATE = late_re(r"ScanTileState<(\w[\w ]*)[,>]")
+_CONFIG = late_re(r"(?<!\w)(?:wrapped_)?(\w+?)_config(?:_selector)?\b")
+_TARGET = late_re(r"target_arch\)(\d+)")
 
 
 def read(name: ParsedName) -> KernelName | None:

@@ -12,6 +12,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
 ARCHES = {"maxwell": "sm50", "volta": "sm70", "turing": "sm75", "ampere": "sm80", "hopper": "sm90"}
 INSTRUCTIONS = {
@@ -20,19 +21,19 @@ INSTRUCTIONS = {
 }  # fmt: skip
 _COMPLEX = ("c", "z", "gc", "gz")
 _LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "gc": "complex64", "i": "int8"}
-_OLD = re.compile(
+_OLD = late_re(
     r"(?:cudnn_|trt_)?(?:infer_|train_)?(?P<arch>maxwell|pascal|volta|turing|ampere|hopper|ada)_"
     r"(?:(?P<out>bf16|fp16|fp32|tf32|fp8|u?int\d+)(?:x\d+)?_)?(?P<letter>g[cz]|[shdczi])(?P<mma>\d*)(?P<kind>gemm|cudnn)"
     r"(?:_(?P<type>bf16|fp16|tf32|fp8|u?int8)(?:x\d+)?(?=_))?(?P<rest>_\w+)?"
 )
-_TILE = re.compile(r"_(\d+)x(\d+)(?=_|$)")
-_STAGES = re.compile(r"_stages_(\d+)x(\d+)")
-_LAYOUT = re.compile(r"_([nt]{2,3})(?=_|$)")
-_XMMA = re.compile(r"sm(?P<arch>\d+)_xmma_(?P<op>[a-z]+(?:\dk)?)(?P<rest>_\w+)")
-_XMMA_TILE = re.compile(r"_tile(?:size)?(\d+)x(\d+)x(\d+)(?!_\dx)")
-_XMMA_TYPES = re.compile(r"_(c?tf32|c?bf16|c?f16|c?f32|f64|e4m3|e5m2|c?i8|s8|u8)[a-z0-9]*(?:_(tf32)f32)?(?=_)")
+_TILE = late_re(r"_(\d+)x(\d+)(?=_|$)")
+_STAGES = late_re(r"_stages_(\d+)x(\d+)")
+_LAYOUT = late_re(r"_([nt]{2,3})(?=_|$)")
+_XMMA = late_re(r"sm(?P<arch>\d+)_xmma_(?P<op>[a-z]+(?:\dk)?)(?P<rest>_\w+)")
+_XMMA_TILE = late_re(r"_tile(?:size)?(\d+)x(\d+)x(\d+)(?!_\dx)")
+_XMMA_TYPES = late_re(r"_(c?tf32|c?bf16|c?f16|c?f32|f64|e4m3|e5m2|c?i8|s8|u8)[a-z0-9]*(?:_(tf32)f32)?(?=_)")
 _XMMA_COMPLEX = {"cf32": "complex64"}
-_XMMA_CONV = re.compile(r"fprop|dgrad|wgrad|conv")
+_XMMA_CONV = late_re(r"fprop|dgrad|wgrad|conv")
 _SKINNY: dict[str, tuple[Family, str]] = {
     "gemv2T_kernel_val": ("gemm", "gemv T"),
     "gemv2T_kernel_ref": ("gemm", "gemv T"),
@@ -57,8 +58,8 @@ _SKINNY: dict[str, tuple[Family, str]] = {
     "trsm_right_kernel": ("gemm", "triangular solve"),
     "trsv_kernel": ("gemm", "triangular solve"),
 }
-_VIEW = re.compile(r"cublasGemvTensor\w{0,40}<([\w:]+)")
-_ADDRESSES = re.compile(r"_64addr(?=_|$)|_(?:ref|val)$")
+_VIEW = late_re(r"cublasGemvTensor\w{0,40}<([\w:]+)")
+_ADDRESSES = late_re(r"_64addr(?=_|$)|_(?:ref|val)$")
 _BARE = frozenset({"gemv2T_kernel_val", "gemv2N_kernel", "gemvNSP_kernel", "gemmk1_kernel", "sgemm_largek_lds64"})
 
 

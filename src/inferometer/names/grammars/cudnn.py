@@ -11,22 +11,23 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_SDPA = re.compile(r"_sdpa_(?:sm(?P<arch>\d+)_)?(?P<rest>\w*)")
-_TILE = re.compile(r"knob_\w{1,40}?_(\d+)x(\d+)x(\d+)")
-_SPACES = re.compile(r"(?:(?:cask|cask_plugin|xmma)_(?:_\dx_)?)?cudnn(?:_\w+)?|DSE")
-_CONV = re.compile(
+_SDPA = late_re(r"_sdpa_(?:sm(?P<arch>\d+)_)?(?P<rest>\w*)")
+_TILE = late_re(r"knob_\w{1,40}?_(\d+)x(\d+)x(\d+)")
+_SPACES = late_re(r"(?:(?:cask|cask_plugin|xmma)_(?:_\dx_)?)?cudnn(?:_\w+)?|DSE")
+_CONV = late_re(
     r"fft[12]d_[rc]2[rc]|flip_filter|winograd|convolve|conv2d_|(?:dgrad|wgrad)_?(?:2d_|alg|engine)|computeOffsets|"
     r"im2col4d|precomputed_convolve|compute_gemm_pointers|dgrad|wgrad|fprop|[Cc]onv(?!ert)"
 )
-_BARE = re.compile(
+_BARE = late_re(
     r"fft[12]d_[rc]2[rc]_\w+|implicit_convolve_sgemm|explicit_convolve_sgemm|precomputed_convolve_sgemm|"
     r"conv2d_grouped_direct_kernel|conv2d_c1_k1_nhwc_kernel\w*|dgrad_engine|dgrad_alg1_engine|wgrad_alg[01]_engine\w*|"
     r"wgrad2d_c1_k1_nhwc_kernel\w*|dgrad2d_c1_k1_nhwc_kernel\w*|convolve_common_engine_float_NHWC|"
     r"computeOffsetsKernel|computeWgradSplitKOffsetsKernel|computeBOffsetsKernel|generateWinogradTilesKernel|"
     r"winograd(?:Forward|Wgrad)\w*|flip_filter|cudnn_\w*(?:conv|cudnn)\w*"
 )
-_ATTENTION = re.compile(r"dot_do_o|fmha|sdpa|qkv|(?:^|_)dq(?:_|$)|contract_dbias|packed_dbias|attn|Attn")
+_ATTENTION = late_re(r"dot_do_o|fmha|sdpa|qkv|(?:^|_)dq(?:_|$)|contract_dbias|packed_dbias|attn|Attn")
 _OPS: tuple[tuple[str, Family], ...] = (
     ("nchwToNhwc", "copy"), ("nhwcToNchw", "copy"), ("ToFolded", "copy"), ("foldedN", "copy"),
     ("Transpose", "copy"), ("nchwAddPadding", "copy"),

@@ -14,29 +14,30 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, arguments_of, last_word, split_template
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_IS_FLASH = re.compile(r"(?:\w+::)?(?:enable_\w+<)?flash::(?!enable)")
+_IS_FLASH = late_re(r"(?:\w+::)?(?:enable_\w+<)?flash::(?!enable)")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "device_kernel", "device_kernel_unordered"})
-_MAINLOOP = re.compile(r"Mainloop\w*<(?:(\d+)|[^<>,]*StageCount\w*<(\d+)>)")
-_SCHEDULE = re.compile(r"Kernel(?:PtrArray)?\w*?(Pingpong|Cooperative)")
-_GROUPED = re.compile(r"GroupProblemShape|MoEProblemShape|PtrArray|GemmGrouped|MoeFCGemm|GroupedGemm|ArrayProblemShape")
-_ATTENTION = re.compile(r"[Ff]mha|FMHA|Mla\b|MLA|[Aa]ttention|Flash")
-_COMBINE = re.compile(r"Reduction|Combine|MergeState")
-_SHAPE = re.compile(r"GemmShape<(\d+),(\d+),(\d+)>")
-_ARCH = re.compile(r"(?:Sm|_sm|::SM(?=\d+[A-Z][a-z]))(\d{2,3})")
-_TILE = re.compile(r"cute::tuple<cute::C<(\d+)>,cute::C<(\d+)>,cute::(?:C<(\d+)>[,>]|tuple<)")
-_COLLECTIVE = re.compile(r"Collective(?:Mma|Conv)\w{0,40}(?=<)")
-_THREADBLOCK = re.compile(r"Mma(?:Multistage|Pipelined)(?=<)")
-_INTEGER = re.compile(r"integer_subbyte<(\d{1,2}),")
-_FIRST_TYPE = re.compile(
+_MAINLOOP = late_re(r"Mainloop\w*<(?:(\d+)|[^<>,]*StageCount\w*<(\d+)>)")
+_SCHEDULE = late_re(r"Kernel(?:PtrArray)?\w*?(Pingpong|Cooperative)")
+_GROUPED = late_re(r"GroupProblemShape|MoEProblemShape|PtrArray|GemmGrouped|MoeFCGemm|GroupedGemm|ArrayProblemShape")
+_ATTENTION = late_re(r"[Ff]mha|FMHA|Mla\b|MLA|[Aa]ttention|Flash")
+_COMBINE = late_re(r"Reduction|Combine|MergeState")
+_SHAPE = late_re(r"GemmShape<(\d+),(\d+),(\d+)>")
+_ARCH = late_re(r"(?:Sm|_sm|::SM(?=\d+[A-Z][a-z]))(\d{2,3})")
+_TILE = late_re(r"cute::tuple<cute::C<(\d+)>,cute::C<(\d+)>,cute::(?:C<(\d+)>[,>]|tuple<)")
+_COLLECTIVE = late_re(r"Collective(?:Mma|Conv)\w{0,40}(?=<)")
+_THREADBLOCK = late_re(r"Mma(?:Multistage|Pipelined)(?=<)")
+_INTEGER = late_re(r"integer_subbyte<(\d{1,2}),")
+_FIRST_TYPE = late_re(
     r"cutlass::(half_t|bfloat16_t|tfloat32_t|float_e4m3_t|float_e5m2_t)|(?<=[<,])(float|double|signed char)(?=[,>])"
 )
 _WIDE = frozenset({"bf16", "fp16", "fp32"})
 _NARROWEST = frozenset({"int4", "int2", "int1", "mxfp4", "nvfp4"})
-_PYTHON_TYPE = re.compile(r"tensorptr(bf16|f16|f32|tf32|f8E4M3FN|f8E5M2)gm")
+_PYTHON_TYPE = late_re(r"tensorptr(bf16|f16|f32|tf32|f8E4M3FN|f8E5M2)gm")
 _PYTHON_TYPES = TYPES | {"f8E4M3FN": "fp8_e4m3", "f8E5M2": "fp8_e5m2"}
-_IS_COLLECTIVE = re.compile(r"all_?reduce|all_?gather|all_?to_?all|reduce_?scatter", re.IGNORECASE)
-_IS_NARROW = re.compile(r"w\d{1,2}a\d{1,2}", re.IGNORECASE)  # the widths of weights and activations of a product
+_IS_COLLECTIVE = late_re(r"all_?reduce|all_?gather|all_?to_?all|reduce_?scatter", re.IGNORECASE)
+_IS_NARROW = late_re(r"w\d{1,2}a\d{1,2}", re.IGNORECASE)  # the widths of weights and activations of a product
 _PYTHON_LIBRARIES: tuple[tuple[str, Library], ...] = (
     ("flashinfer", "flashinfer"), ("vllm", "vllm"), ("sgl_kernel", "sgl_kernel"), ("sglang", "sgl_kernel"),
     ("tensorrt_llm", "tensorrt_llm"),

@@ -11,12 +11,13 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, numbers
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_GROUPED = re.compile(r"GemmType\)[12345]|GemmType::(?:M?Grouped|KGrouped)")
+_GROUPED = late_re(r"GemmType\)[12345]|GemmType::(?:M?Grouped|KGrouped)")
 _SWIZZLES = (0, 16, 32, 64, 128)
-_TYPE_WORD = re.compile(r"_(fp8|bf16|fp32)(_fp\d)?(?=_|$)")
+_TYPE_WORD = late_re(r"_(fp8|bf16|fp32)(_fp\d)?(?=_|$)")
 _WORDS = {"fp8": "fp8_e4m3", "bf16": "bf16", "fp32": "fp32"}
-_ARCH = re.compile(r"sm(\d{2,3})_")
+_ARCH = late_re(r"sm(\d{2,3})_")
 
 
 def read(name: ParsedName) -> KernelName | None:

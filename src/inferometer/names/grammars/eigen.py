@@ -13,6 +13,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _LONGEST = 4_000  # of an expression: what costs most in it stands near its front
 _OWN_KERNELS: tuple[tuple[str, Family], ...] = (
@@ -30,13 +31,13 @@ _DECISIVE: tuple[tuple[str, Family], ...] = (  # wherever it stands in the expre
     (r"Gather\w{0,40}Generator", "gather_scatter"),
     (r"scalar_(?:logistic|tanh)_(?!\w*gradient)|scalar_relu", "activation"),
 )
-_ARITHMETIC = re.compile(r"TensorCwise(?:Unary|Binary|Ternary)Op|TensorSelectOp|TensorGeneratorOp")
-_MOVES = re.compile(
+_ARITHMETIC = late_re(r"TensorCwise(?:Unary|Binary|Ternary)Op|TensorSelectOp|TensorGeneratorOp")
+_MOVES = late_re(
     r"Tensor(?:Conversion|Broadcasting|Shuffling|(?:Strided?|Striding)?Slicing|Padding|Reverse|Concatenation|Reshaping|"
     r"Chipping|LayoutSwap|ForcedEval|Inflation|ImagePatch|CwiseNullary)Op"
 )
-_SCALAR = re.compile(r"scalar_(\w{1,30}?)_op\b")
-_GENERATED = re.compile(r"([A-Z][A-Za-z0-9]{1,40})_GPU_DT_\w{1,60}_kernel")
+_SCALAR = late_re(r"scalar_(\w{1,30}?)_op\b")
+_GENERATED = late_re(r"([A-Z][A-Za-z0-9]{1,40})_GPU_DT_\w{1,60}_kernel")
 
 
 def read(name: ParsedName) -> KernelName | None:

@@ -13,6 +13,7 @@ from inferometer.names.grammars.cutlass import unwrap
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template, tuple_numbers
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
 _FLAGS_3 = (
     *("causal", "local", "softcap", "varlen", "paged", "append", "qv", "", "", "packgqa", "split", ""),
@@ -32,7 +33,7 @@ _BACKWARD_2 = {
     "flash_bwd_convert_dq_kernel": "bwd convert dQ",
     "flash_bwd_convert_dkv_kernel": "bwd convert dKV",
 }
-_SM = re.compile(r"Sm(\d+)")
+_SM = late_re(r"Sm(\d+)")
 
 
 def read(name: ParsedName) -> KernelName | None:

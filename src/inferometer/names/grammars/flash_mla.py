@@ -5,18 +5,17 @@ Source: FlashMLA's headers, and the names compiled into vLLM 0.33 and sgl-kernel
 kernels are its decode, unless they stand in a namespace of prefill. The library has no word of its own: `other`.
 """
 
-import re
-
 from inferometer.names.dtypes import FLOATS, first_dtype
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, arguments_of, numbers
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_FUNCTION = re.compile(
+_FUNCTION = late_re(
     r"(?P<combine>flash_fwd_(?:splitkv_)?mla_combine_kernel)|(?P<split>flash_fwd_splitkv_mla_(?:\w+_)?kernel)|"
     r"(?P<sparse>sparse_attn_fwd_(?:\w+_)?kernel)|(?P<metadata>get_mla_metadata_kernel\w*)|(?P<core>fwd_kernel)"
 )
-_ARCH = re.compile(r"sm\d{2,3}")
+_ARCH = late_re(r"sm\d{2,3}")
 
 
 def read(name: ParsedName) -> KernelName | None:

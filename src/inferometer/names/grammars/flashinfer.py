@@ -9,13 +9,14 @@ from inferometer.names.dtypes import FLOATS, first_dtype
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, numbers, split_template
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_ATTENTION = re.compile(
+_ATTENTION = late_re(
     r"(?:Batch|Single)?(?P<kind>Prefill|Decode|POD|MLA|Cascade)\w*Kernel\w*|PersistentKernel|POD\w+Kernel\w*"
 )
-_COMBINE = re.compile(r"\w*(?:MergeState|AttentionSum)\w*")
+_COMBINE = late_re(r"\w*(?:MergeState|AttentionSum)\w*")
 _MASKS = {"0": "nomask", "1": "causal", "2": "custom mask", "3": "multi-item"}
-_MODE = re.compile(r"\(.*MaskMode\)(\d)")
+_MODE = late_re(r"\(.*MaskMode\)(\d)")
 
 
 def read(name: ParsedName) -> KernelName | None:

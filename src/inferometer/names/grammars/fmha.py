@@ -4,15 +4,14 @@ F is forward, B backward; types, alignment, tile, where the result is kept (`rf`
 (`k64`), architecture. Source: aten/src/ATen/native/transformers/cuda/mem_eff_attention.
 """
 
-import re
-
 from inferometer.names.dtypes import TYPES, dtype_of
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, arguments_of, numbers
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_ARCH = re.compile(r"Sm(\d{2,3})")
-_NAME = re.compile(
+_ARCH = late_re(r"Sm(\d{2,3})")
+_NAME = late_re(
     r"fmha_cutlass(?P<way>[FB])_(?P<type>bf16|f16|f32)_(?:not)?aligned_(?P<m>\d+)x(?P<n>\d+)_(?P<rest>\w*?)_?sm(?P<arch>\d+)"
 )
 

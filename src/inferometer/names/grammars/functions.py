@@ -17,6 +17,7 @@ from inferometer.names.grammars.words import data_type, find_arch, find_family, 
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _SPACE_FAMILIES: dict[str, dict[Family, Family]] = {  # what a word means in these namespaces
     "marlin_moe_wna16": {"gemm": "grouped_gemm"},
@@ -39,9 +40,9 @@ _UNTYPED = frozenset({"scan_sort", "attention_metadata"})  # their types are tho
 _FP8 = frozenset({"fp8_e4m3", "fp8_e5m2"})
 _LONGEST_FUNCTION = 500
 _NO_SPACE = frozenset({"detail", "impl", "kernels"})
-_TRITON_SUFFIX = re.compile(r"(?:_0d1d\w*|(?<=kernel)_\d+|_[0-9a-f]{8,}|_[A-Z]{2}\w*)$")  # arguments, constants, hashes
+_TRITON_SUFFIX = late_re(r"(?:_0d1d\w*|(?<=kernel)_\d+|_[0-9a-f]{8,}|_[A-Z]{2}\w*)$")  # arguments, constants, hashes
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), phrase)
+    (late_re(pattern), phrase)
     for pattern, phrase in (
         (r"fused_?add_?rms_?norm(?!.*quant)", "add + rms_norm"),
         (r"^(?:void_)?rms_?norm(?:_kernel)?$", "rms_norm"),

@@ -5,18 +5,17 @@ Sources: ONNX Runtime, `core/providers/cuda/cu_inc` (`_UnaryElementWise<…,OP_C
 (`mxnet_generic_kernel<…op_with_req<mshadow_op::mul,1>>`) and mshadow (`MapPlanKernel<…,BinaryMapExp<op::plus,…>>`).
 """
 
-import re
-
 from inferometer.names.dtypes import FLOATS, first_dtype
 from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_TEMPLATES = re.compile(
+_TEMPLATES = late_re(
     r"_(?:Unary|Binary|Tenary|Ternary)ElementWise\w*|Vectorized(?:Elementwise|Broadcast)Kernel|mxnet_generic_kernel\w*|MapPlan\w*Kernel|DistributionKernel"
 )
-_FUNCTOR = re.compile(r"\bOP_(\w+)|(?:\b|Cuda)([A-Z]\w*?)Functor\b|\b(?:mshadow_op|op)::(?!mxnet_op)(\w+)\b(?!::)")
+_FUNCTOR = late_re(r"\bOP_(\w+)|(?:\b|Cuda)([A-Z]\w*?)Functor\b|\b(?:mshadow_op|op)::(?!mxnet_op)(\w+)\b(?!::)")
 _FAMILIES: dict[str, Family] = {"cast": "copy", "identity": "copy", "fill": "copy", "assign": "copy"}
 _POINTWISE = frozenset({"activation", "quantize", "random"})  # what else a functor of one element may be
 

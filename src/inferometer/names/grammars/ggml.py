@@ -12,6 +12,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, split_template
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _OPS: tuple[tuple[str, Family], ...] = (
     ("dequantize_mul_mat", "gemm"), ("mul_mat", "gemm"), ("mul_mm", "gemm"),
@@ -26,10 +27,10 @@ _OPS: tuple[tuple[str, Family], ...] = (
     ("div", "elementwise"), ("scale", "elementwise"), ("clamp", "elementwise"), ("topk_moe", "moe_routing"),
 )  # fmt: skip
 _NAMES = frozenset(op for op, _ in _OPS)
-_TYPED = re.compile(
+_TYPED = late_re(
     r"(?:kernel_)?(?P<op>[a-z][a-z0-9_]*?)_(?:i?q[1-8]_\w+|mxfp4\w*|(?:f32|f16|bf16)(?:_\w+)?|f32acc\w*)", re.IGNORECASE
 )
-_TYPE = re.compile(r"_(f32|f16|bf16|i?q[1-8]_\w+|mxfp4)(?=_|$)", re.IGNORECASE)
+_TYPE = late_re(r"_(f32|f16|bf16|i?q[1-8]_\w+|mxfp4)(?=_|$)", re.IGNORECASE)
 _TEMPLATES: dict[str, Family] = {  # of its CUDA backend, as C++ writes them
     **dict.fromkeys(
         ("mul_mat_vec_q", "mul_mat_vec_f", "mul_mat_f", "mul_mat_f_ids", "mul_mat_vec", "mul_mat_q",
@@ -67,7 +68,7 @@ _TEMPLATES: dict[str, Family] = {  # of its CUDA backend, as C++ writes them
     **dict.fromkeys(("topk_moe_cuda", "mm_ids_helper"), "moe_routing"),
 }  # fmt: skip
 _SHARED = frozenset({"quantize_q8_1", "quantize_mmq_q8_1", "mul_mat_q", "mul_mat_vec_q"})  # with copies in engines
-_UNARY = re.compile(r"&op_(\w+)")
+_UNARY = late_re(r"&op_(\w+)")
 _GATES = frozenset({"gelu", "gelu_erf", "gelu_quick", "silu", "relu", "leaky_relu", "hardswish", "elu", "xielu"})
 _CASTS = frozenset({"cpy_f32_f16", "convert_unary", "cpy_scalar", "cpy_flt", "cpy_scalar_contiguous", "k_set_rows"})
 

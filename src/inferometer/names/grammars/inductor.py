@@ -10,19 +10,18 @@ import re
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_NAME = re.compile(
-    r"(?!\w*_kernel$)triton_(?P<kind>poi|red|per|tem|for|mm|spl|split_scan|mix|unk)_(?:fused)?(?P<ops>\w*)"
-)
+_NAME = late_re(r"(?!\w*_kernel$)triton_(?P<kind>poi|red|per|tem|for|mm|spl|split_scan|mix|unk)_(?:fused)?(?P<ops>\w*)")
 _KINDS = {
     "poi": "pointwise", "red": "reduction", "per": "persistent", "tem": "template", "for": "foreach", "mm": "template",
     "spl": "scan", "split_scan": "scan", "mix": "mix order", "unk": "",
 }  # fmt: skip
-_ATTENTION = re.compile(r"flex_attention|flex_decoding|scaled_dot_product")
-_ACTIVATION = re.compile(
+_ATTENTION = late_re(r"flex_attention|flex_decoding|scaled_dot_product")
+_ACTIVATION = late_re(
     r"_(?:silu|gelu|sigmoid_\w*mul|mul_\w*sigmoid|relu|tanh|hardswish|leaky_relu|elu|softplus|mish)(?=_|$)"
 )
-_COLLECTIVE = re.compile(r"all_to_all_single|all_gather_into_tensor|all_reduce|reduce_scatter_tensor")
+_COLLECTIVE = late_re(r"all_to_all_single|all_gather_into_tensor|all_reduce|reduce_scatter_tensor")
 _MOVES = {
     "view", "clone", "cat", "to", "copy", "pad", "transpose", "permute", "slice", "unsqueeze", "expand", "reshape", "t",
     "constant", "nd", "select", "stack", "split", "squeeze", "alias", "unsafe", "repeat", "detach", "empty", "lift",

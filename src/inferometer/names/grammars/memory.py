@@ -9,23 +9,24 @@ import re
 from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_CUPTI = re.compile(
+_CUPTI = late_re(
     r"Mem(?P<what>cpy|set)(?:\s+(?P<way>[A-Za-z]+to[A-Za-z]+|PtoP|P2P|[A-Za-z0-9]+))?\s*(?:\((?P<kinds>[^()]*)\))?",
     re.IGNORECASE,
 )
-_NSYS = re.compile(r"\[CUDA (?P<unified>Unified Memory )?mem(?P<what>cpy|set)(?:\s+(?P<way>[^\]]+))?\]?", re.IGNORECASE)
-_ROCM = re.compile(
+_NSYS = late_re(r"\[CUDA (?P<unified>Unified Memory )?mem(?P<what>cpy|set)(?:\s+(?P<way>[^\]]+))?\]?", re.IGNORECASE)
+_ROCM = late_re(
     r"(?:Copy|Memcpy|MEMORY_COPY_)_?(?P<way>(?:Host|Device|HOST|DEVICE)_?(?:To|TO)_?(?:Host|Device|HOST|DEVICE)|DeviceToDevicePeer)"
 )
-_ROCCLR = re.compile(r"__amd_rocclr_(?P<op>copy|fill|streamOps)(?P<rest>\w*)")
+_ROCCLR = late_re(r"__amd_rocclr_(?P<op>copy|fill|streamOps)(?P<rest>\w*)")
 _WAYS = {
     "host-to-device": "htod", "device-to-host": "dtoh", "device-to-device": "dtod", "host-to-host": "htoh",
     "peer-to-peer": "ptop", "hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod",
     "hosttohost": "htoh", "unified host-to-device": "unified htod", "unified device-to-host": "unified dtoh",
 }  # fmt: skip
 _KIND = "(?:pageable|pinned|device|unified)"
-_JULIA = re.compile(rf"\[(?P<what>copy|set) (?P<way>(?:{_KIND} to )?{_KIND}) memory\]")
+_JULIA = late_re(rf"\[(?P<what>copy|set) (?P<way>(?:{_KIND} to )?{_KIND}) memory\]")
 _PLAIN = frozenset(
     {
         *("FillBuffer", "CopyBuffer", "Memcpy", "Memset", "FillBufferAligned", "hipMemcpy", "hipMemset"),

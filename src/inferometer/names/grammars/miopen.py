@@ -11,13 +11,14 @@ from inferometer.names.dtypes import TYPES
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Mark
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_IGEMM = re.compile(
+_IGEMM = late_re(
     r"igemm_(?P<way>fwd|bwd|wrw)_(?P<kind>\w+?)_(?P<layout>nhwc|nchw|nchwc)_(?P<type>fp32|fp16|bf16|int8)_(?P<rest>\w*)"
 )
-_NAIVE = re.compile(r"naive_conv_\w*?(?P<way>fwd|bwd|wrw)_[a-z]+_(?P<type>float|half|ushort|int8_t)_")
-_WINOGRAD = re.compile(r"miopenSp3AsmConv_\w*?_(?P<arch>gfx\d{1,2})_(?P<type>fp32|fp16|bf16)")
-_BATCHED = re.compile(r"batched_transpose_(?P<tile>\d+x\d+)\w*?_(?P<type>half|dword|ushort|byte)")
+_NAIVE = late_re(r"naive_conv_\w*?(?P<way>fwd|bwd|wrw)_[a-z]+_(?P<type>float|half|ushort|int8_t)_")
+_WINOGRAD = late_re(r"miopenSp3AsmConv_\w*?_(?P<arch>gfx\d{1,2})_(?P<type>fp32|fp16|bf16)")
+_BATCHED = late_re(r"batched_transpose_(?P<tile>\d+x\d+)\w*?_(?P<type>half|dword|ushort|byte)")
 _FUNCTIONS: tuple[tuple[str, Family], ...] = (
     (r"miopenSp3AsmConv\w*|miopenGcnAsm\w*|MIOpenConv\w*|gcnAsmConv\w*|naive_conv_\w+|xdlops_conv\w*", "conv"),
     (r"gridwise_convolution_\w+", "conv"),
@@ -29,7 +30,7 @@ _FUNCTIONS: tuple[tuple[str, Family], ...] = (
     (r"mloPooling\w*", "reduction"),
     (r"InitKernelState\w*|Dropout(?:Forward|Backward)\w*", "random"),
 )
-_FUNCTIONS_COMPILED = tuple((re.compile(pattern), family) for pattern, family in _FUNCTIONS)
+_FUNCTIONS_COMPILED = tuple((late_re(pattern), family) for pattern, family in _FUNCTIONS)
 _NAIVE_TYPES = {"float": "fp32", "half": "fp16", "ushort": "bf16", "int8_t": "int8"}
 
 

@@ -11,6 +11,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _FAMILIES: tuple[tuple[Family, str], ...] = (  # what a fused kernel is named after comes first
     ("gemm", "NT_matmul|matmul|dequantize_gemv|gemv"),
@@ -25,10 +26,10 @@ _FAMILIES: tuple[tuple[Family, str], ...] = (  # what a fused kernel is named af
     ("copy", "transpose|reshape|cast|concatenate|split|strided_slice|broadcast_to|expand_dims|squeeze|full|zeros"),
 )
 _OPS = "|".join(ops for _, ops in _FAMILIES)
-_NAME = re.compile(rf"(?P<ops>(?:(?:{_OPS})\d*_|fused_)+)kernel(?:_\d+)?")
-_OWN = re.compile(r"NT_matmul|_dequantize|dequantize_gemv|[a-z]\d+_")
-_COMPILED = re.compile(r"tvmgen_\w+|(?:fused_)?nn_\w+?_kernel\d*|default_function(?:_kernel)?(?:_?\d+)?|main_kernel\d*")
-_PRODUCT = re.compile(r"nn_(?:contrib_)?(?:dense|batch_matmul)")
+_NAME = late_re(rf"(?P<ops>(?:(?:{_OPS})\d*_|fused_)+)kernel(?:_\d+)?")
+_OWN = late_re(r"NT_matmul|_dequantize|dequantize_gemv|[a-z]\d+_")
+_COMPILED = late_re(r"tvmgen_\w+|(?:fused_)?nn_\w+?_kernel\d*|default_function(?:_kernel)?(?:_?\d+)?|main_kernel\d*")
+_PRODUCT = late_re(r"nn_(?:contrib_)?(?:dense|batch_matmul)")
 _FUNCTIONS: dict[str, Family] = {
     **dict.fromkeys(
         ("batch_decode_paged_kv_kernel", "batch_decode_paged_kv_sliding_window_kernel"), "attention_decode"),

@@ -4,12 +4,11 @@
 `sdpa_vector_<type>_<d>_<d>`, `rms<type>`, `rope_<type>`. Source: MLX's public repository.
 """
 
-import re
-
 from inferometer.names.dtypes import TYPES
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
 _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"steel_gather_mm", "grouped_gemm"),
@@ -23,9 +22,9 @@ _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"(?:looped|block)_softmax_", "softmax"),
     (r"rope_(?:single_)?(?:freqs_)?(?:float|bfloat)", "rope"),
 )
-_FAMILIES_COMPILED = tuple((re.compile(pattern), family) for pattern, family in _FAMILIES)
-_TYPE = re.compile(r"(bfloat16|float16|float32)(?=_|$)")
-_TILE = re.compile(r"_bm(\d+)_bn(\d+)_bk(\d+)(?=_|$)")
+_FAMILIES_COMPILED = tuple((late_re(pattern), family) for pattern, family in _FAMILIES)
+_TYPE = late_re(r"(bfloat16|float16|float32)(?=_|$)")
+_TILE = late_re(r"_bm(\d+)_bn(\d+)_bk(\d+)(?=_|$)")
 
 
 def read(name: ParsedName) -> KernelName | None:

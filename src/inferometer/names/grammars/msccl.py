@@ -3,14 +3,13 @@
 Source: RCCL's public generator. The collective is in a schedule that is loaded at run time, not in the name.
 """
 
-import re
-
 from inferometer.names.dtypes import TYPES
 from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_NAME = re.compile(r"mscclKernel_(?P<op>[A-Za-z]+)_+(?P<type>\w+?)_(?P<protocol>LL128|LL|Simple)(?:_\w+)?")
+_NAME = late_re(r"mscclKernel_(?P<op>[A-Za-z]+)_+(?P<type>\w+?)_(?P<protocol>LL128|LL|Simple)(?:_\w+)?")
 
 
 def read(name: ParsedName) -> KernelName | None:

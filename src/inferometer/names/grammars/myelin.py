@@ -4,14 +4,13 @@ Source: profiles of TensorRT engines; NVIDIA documents none of it, so all is inf
 four letters, in the order in which they were fused. Reductions are told apart only where a softmax or a norm shows.
 """
 
-import re
-
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_NAME = re.compile(r"__myl_(?:bb\d{1,4}_\d{1,4}_)?([A-Za-z]{1,200})(?:_\w{0,60})?")
-_OPERATION = re.compile(r"[A-Z][a-z]*")
+_NAME = late_re(r"__myl_(?:bb\d{1,4}_\d{1,4}_)?([A-Za-z]{1,200})(?:_\w{0,60})?")
+_OPERATION = late_re(r"[A-Z][a-z]*")
 _FAMILIES: tuple[tuple[Family, frozenset[str]], ...] = (  # any of these operations
     ("gemm", frozenset({"Fc", "Gemm", "Mat", "Matm", "Mm"})),
     ("conv", frozenset({"Conv"})),

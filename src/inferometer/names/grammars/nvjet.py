@@ -6,7 +6,6 @@ raster and the other letters are inferred, the words of options stand in cuBLASL
 but not which one: the architecture stays empty.
 """
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,16 +13,17 @@ from inferometer.names.dtypes import product
 from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_NAME = re.compile(
+_NAME = late_re(
     r"nvjet_(?:(?P<arch>sm\d+)a?_)?(?P<types>[a-z]{3,6})(?P<tf32>_tf32)?_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
     r"(?:_(?P<cluster>\d+x\d+))?(?P<rest>(?:_\w+)?)"
 )
 _LETTERS = {"t": "bf16", "h": "fp16", "s": "fp32", "q": "fp8_e4m3", "r": "fp8_e5m2", "b": "int8", "d": "fp64"}
-_LAYOUT = re.compile(r"[NT]{2,3}[nt]?")
+_LAYOUT = late_re(r"[NT]{2,3}[nt]?")
 _FOUR_BITS = {"Avec16UE4M3": "nvfp4", "Avec32UE8M0": "mxfp4"}  # letter `o`, distinguished by the scales of its blocks
-_EIGHT_BITS = re.compile(r"Avec32(?:MnK4)?UE8M0")
-_FUSED = re.compile(r"(relu|gelu)?(aux)?(bias)?")
+_EIGHT_BITS = late_re(r"Avec32(?:MnK4)?UE8M0")
+_FUSED = late_re(r"(relu|gelu)?(aux)?(bias)?")
 _PLAIN = {"h", "v", "bz", "badd", "splitK", "coopA", "coopB", "bias", ""}
 
 

@@ -14,6 +14,7 @@ from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _POINTWISE = {  # where the functor stands among the arguments
     "vectorized_elementwise_kernel": 1,
@@ -29,13 +30,13 @@ _POINTWISE = {  # where the functor stands among the arguments
     "kernelPointwiseApply1": 0,
     "kernelPointwiseApply2": 0,
 }
-_WORD = re.compile(r"\w+")
-_OPERATOR = re.compile(r"CUDAFunctor|_kernel|Functor|[a-z]Kernel|KernelImpl|_cuda(?:_out)?$|_impl$|^launch_")
-_WRAPPERS = re.compile(
+_WORD = late_re(r"\w+")
+_OPERATOR = late_re(r"CUDAFunctor|_kernel|Functor|[a-z]Kernel|KernelImpl|_cuda(?:_out)?$|_impl$|^launch_")
+_WRAPPERS = late_re(
     r"gpu_kernel\w*|(?:opmath_)?(?:symmetric_)?gpu_kernel_with_scalars\w*|\w*jitted_\w*|BinaryFunctor|[AB]UnaryFunctor|gpu_index_kernel|"
     r"operator|func_wrapper_t|unary_kernel|ReduceOp|opmath_\w*"
 )
-_TRIM = re.compile(
+_TRIM = late_re(
     r"^(?:CUDAFunctor(?:OnSelf|OnOther)?_|launch_|bitwise_(?=and|or|xor|not))|"
     r"(?:_?(?:cuda|CUDA)?_?[Kk]ernel(?:_?(?:cuda|impl|Impl|scalar|scalars|v|vec))*\w*|Functor\w*|_cuda_out|_cuda|_impl)$"
 )
@@ -53,9 +54,9 @@ _FUNCTORS = (  # which a cut word may be the beginning of: those that are no ari
 )
 _SHORTEST_CUT = 6
 _LONGEST_CUT = 1_024
-_CUT_WORD = re.compile(r"[<:,]([A-Za-z]\w*)$")
-_CUT_MANGLED = re.compile(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # after its length
-_LAMBDA = re.compile(r"\{lambda\(([^{}]*?)\)#\d+\}")
+_CUT_WORD = late_re(r"[<:,]([A-Za-z]\w*)$")
+_CUT_MANGLED = late_re(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # after its length
+_LAMBDA = late_re(r"\{lambda\(([^{}]*?)\)#\d+\}")
 _ACTIVATIONS = {
     "threshold": "relu",
     "relu": "relu",
@@ -85,8 +86,8 @@ _ACTIVATIONS = {
     "relu6": "relu6",
 }
 _COPIES = frozenset({"direct_copy", "copy", "fill", "TensorFillOp", "conj", "flip", "float8_copy", "eye", "neg_conj"})
-_FLOAT_COPY = re.compile(r"(bfloat16|float16|half|float8_?\w*?|float8|fp8)_copy")
-_TO_COPY = re.compile(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)(_copy)?")
+_FLOAT_COPY = late_re(r"(bfloat16|float16|half|float8_?\w*?|float8|fp8)_copy")
+_TO_COPY = late_re(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)(_copy)?")
 _GATHERS = frozenset(
     {
         "index",
@@ -104,7 +105,7 @@ _GATHERS = frozenset(
         "flip",
     }
 )
-_RANDOM = re.compile(
+_RANDOM = late_re(
     r"normal|uniform|bernoulli|exponential|random|dropout|philox|cauchy|geometric|log_normal|poisson|multinomial"
 )
 _REDUCTIONS = (

@@ -10,16 +10,17 @@ from inferometer.names.dtypes import product
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_HEAD = re.compile(r"(?:Custom_)?Cijkl?m?_(?P<a>A[a-z]+C?)_(?P<b>B[a-z]+C?)_(?P<types>\w+)")
+_HEAD = late_re(r"(?:Custom_)?Cijkl?m?_(?P<a>A[a-z]+C?)_(?P<b>B[a-z]+C?)_(?P<types>\w+)")
 _TYPES = (
     ("F8", "fp8_e4m3"), ("B8", "fp8_e5m2"), ("I8", "int8"), ("4xi8", "int8"), ("X", "tf32"), ("B", "bf16"),
     ("H", "fp16"), ("S", "fp32"), ("D", "fp64"), ("C", "complex64"),
 )  # fmt: skip
-_TILE = re.compile(r"_MT(\d+)x(?:(\d+)(?=[x_])(?:x(\d+))?)?")  # the number at the end of a cut name may be cut too
-_MI = re.compile(r"_MI(\d+)x(\d+)x(\d+)")
-_ISA = re.compile(r"_(?:ISA|gfx)([0-9a-f]{3,4})(?=_|$)")
-_GSU = re.compile(r"_GSU(\d+)(?=_|$)")
+_TILE = late_re(r"_MT(\d+)x(?:(\d+)(?=[x_])(?:x(\d+))?)?")  # the number at the end of a cut name may be cut too
+_MI = late_re(r"_MI(\d+)x(\d+)x(\d+)")
+_ISA = late_re(r"_(?:ISA|gfx)([0-9a-f]{3,4})(?=_|$)")
+_GSU = late_re(r"_GSU(\d+)(?=_|$)")
 _FUSED = (("bias", "_Bias"), ("activation", r"_H?A_[BHSD](?:_|$)|_HA_"), ("scale", "_SAB|_SCD|_SAV"))  # in the flags
 
 

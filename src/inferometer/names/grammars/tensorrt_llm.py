@@ -4,14 +4,13 @@ Its arguments are the types of activations, weights and result, then M, N and K 
 function. Source: TensorRT-LLM's cutlass_extensions, `fused_moe_kernel_traits.cuh`.
 """
 
-import re
-
 from inferometer.names.dtypes import dtype_of, product
 from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.reading import Grammar, ParsedName, last_word, numbers, split_template
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_KERNEL = re.compile(r"Fused_Moe_Kernel(?:_\w+)?_sm(\d{2,3})")
+_KERNEL = late_re(r"Fused_Moe_Kernel(?:_\w+)?_sm(\d{2,3})")
 
 
 def read(name: ParsedName) -> KernelName | None:

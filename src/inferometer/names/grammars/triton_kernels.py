@@ -10,8 +10,9 @@ from inferometer.names.dtypes import TYPES, product
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
-_MATMUL = re.compile(
+_MATMUL = late_re(
     r"_(?P<persistent>p_)?matmul(?:_ogs)?_(?P<layout>[NT]{3})_(?P<y>[a-z0-9]+?)x(?P<x>[a-z0-9]+?)x(?P<w>[a-z0-9]+?)_"
     r"(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:x(?P<split>\d+))?(?P<rest>\w*)"
 )

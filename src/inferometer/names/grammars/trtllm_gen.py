@@ -11,24 +11,25 @@ from inferometer.names.dtypes import product
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
+from inferometer.patterns import late_re
 
 _TYPES = {
     "Bfloat16": "bf16", "Fp16": "fp16", "Fp32": "fp32", "E4m3": "fp8_e4m3", "E5m2": "fp8_e5m2", "E2m1": "nvfp4",
     "MxE4m3": "mxfp8", "MxE2m1": "mxfp4", "Int8": "int8", "Tf32": "tf32", "Bf16": "bf16",
 }  # fmt: skip
 _TYPE = r"(?:Mx)?(?:E4m3|E5m2|E2m1|E2m3|Bfloat16|Bf16|Fp16|Fp32|Tf32|MxInt4|Int4|Int8|UE8m0|DsFp8|DsE4m3)"
-_FMHA = re.compile(
+_FMHA = late_re(
     rf"fmhaSm(?P<arch>\d+)[a-z]?Kernel_?Qk?(?P<kv>v)?(?P<q>{_TYPE})(?:K(?P<k>{_TYPE})V\w*?|V(?P<v>{_TYPE}))?(?:Kv(?P<kv2>{_TYPE}))?O(?P<o>{_TYPE})(?P<rest>\w*)"
 )
-_TILES = re.compile(r"Q(\d+)Kv(\d+)")
-_HEAD = re.compile(r"^H(?:Qk)?(\d+)")
-_GEMM = re.compile(
+_TILES = late_re(r"Q(\d+)Kv(\d+)")
+_HEAD = late_re(r"^H(?:Qk)?(\d+)")
+_GEMM = late_re(
     rf"(?P<op>bmm|gemm|batchedGemm)_(?P<c>{_TYPE})_(?P<a>{_TYPE})(?P<b>{_TYPE})?_(?P<acc>\w+?)_t(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
     r"(?:u\d+)?(?:_s(?P<stages>\d+))?(?P<rest>\w*)"
 )
-_CLUSTER = re.compile(r"_(?:cga|c)(\d+x\d+x\d+)")
-_V2_TILE = re.compile(r"_(\d{1,4})_(\d{1,4})_S_")
-_V2_TYPE = re.compile(r"_(bf16|fp16|fp32|e4m3|int8)(?=_|$)")
+_CLUSTER = late_re(r"_(?:cga|c)(\d+x\d+x\d+)")
+_V2_TILE = late_re(r"_(\d{1,4})_(\d{1,4})_S_")
+_V2_TYPE = late_re(r"_(bf16|fp16|fp32|e4m3|int8)(?=_|$)")
 _V2_TYPES = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "e4m3": "fp8_e4m3", "int8": "int8"}
 _MASKS = (("SlidingOrChunkedCausal", "sliding"), ("Causal", "causal"), ("Custom", "custom mask"), ("Dense", "dense"))
 

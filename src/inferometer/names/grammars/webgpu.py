@@ -5,16 +5,15 @@ without a layer are words that other libraries use too, so only these exact word
 stands in the name; after an op with a layer any word may stand.
 """
 
-import re
-
 from inferometer.names.engine_labels import layer_of_label, role_of_label
 from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
-_LABEL = re.compile(r"(?P<op>[A-Za-z][\w.+\- ]{0,80})(?::[^:]{1,80}){0,8}")
-_WORD = re.compile(r"\w+")
+_LABEL = late_re(r"(?P<op>[A-Za-z][\w.+\- ]{0,80})(?::[^:]{1,80}){0,8}")
+_WORD = late_re(r"\w+")
 _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "matmul": ("gemm", "matmul", ()),
     "matmul_rmsnorm_fused": ("gemm", "matmul", ("rms_norm",)),

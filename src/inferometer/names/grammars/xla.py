@@ -6,11 +6,10 @@ Numbers, `clone` and `remat` after a name only keep names apart. `-start` and `-
 Left out: those that communicate (`collectives.py`), and what the calls into other libraries are named by users.
 """
 
-import re
-
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _LONGEST = 300
 _FAMILIES: dict[Family, str] = {  # what costs most in a fusion comes first
@@ -38,10 +37,10 @@ _FAMILIES: dict[Family, str] = {  # what costs most in a fusion comes first
     """,
 }
 _FAMILY_OF = {op: family for family, ops in _FAMILIES.items() for op in ops.split()}
-_OP = re.compile(f"(?:{'|'.join(sorted(_FAMILY_OF, key=len, reverse=True))})(?=_|$)")
-_NUMBERS = re.compile(r"(?:[._](?:\d+|clone|remat\d*))+$")
-_HALF = re.compile(r"-(?:start|update|done)$")
-_KIND = re.compile(r"(?:loop|input|output|custom)_")
+_OP = late_re(f"(?:{'|'.join(sorted(_FAMILY_OF, key=len, reverse=True))})(?=_|$)")
+_NUMBERS = late_re(r"(?:[._](?:\d+|clone|remat\d*))+$")
+_HALF = late_re(r"-(?:start|update|done)$")
+_KIND = late_re(r"(?:loop|input|output|custom)_")
 _PRODUCTS = ("gemm_fusion", "triton_gemm", "cublas_gemm", "cublas_lt_matmul")
 
 

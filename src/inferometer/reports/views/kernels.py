@@ -6,7 +6,6 @@ from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_w
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
-from inferometer.reports.views.measured_counters import kernel_counter_sections, say_counters
 from inferometer.reports.views.statistics import statistics_fields
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
@@ -17,7 +16,11 @@ _KIND = Field("kind", "Kind", "text")
 
 def _sections(table: KernelTable) -> Sequence[Section]:
     tables = [Section(title_of(each), fields_of(each), each.frame) for each in (table, *table.others)]
-    return [*tables, *(kernel_counter_sections(table.counted) if table.counted else ())]
+    if table.counted is None:
+        return tables
+    from inferometer.reports.views.measured_counters import kernel_counter_sections
+
+    return [*tables, *kernel_counter_sections(table.counted)]
 
 
 def title_of(table: KernelTable) -> str:
@@ -34,8 +37,12 @@ def fields_of(table: KernelTable) -> Sequence[Field]:
 def _remarks(table: KernelTable) -> Sequence[str]:
     if table.kernels == 0:
         return [table.why_none, *tell_whole_graphs(table), *table.notes]
-    counted = () if table.counted is None else say_counters(table.counted.account)
-    return [*_what_is_shown(table), *tell_whole_graphs(table), *tell_printed_sums(table), *counted]
+    remarks = [*_what_is_shown(table), *tell_whole_graphs(table), *tell_printed_sums(table)]
+    if table.counted is None:
+        return remarks
+    from inferometer.reports.views.measured_counters import say_counters
+
+    return [*remarks, *say_counters(table.counted.account)]
 
 
 def _what_is_shown(table: KernelTable) -> Iterable[str]:
