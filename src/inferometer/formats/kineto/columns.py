@@ -120,14 +120,14 @@ class Columns:
 
     def _add_collectives(
         self,
-        events: list[Event],
+        events: Sequence[AnyEvent],
         launch_args: list[LaunchArgs],
         start_ns: Values,
         category: str,
         devices: list[str | None],
     ) -> None:
         """A further row for each launch whose arguments name a collective."""
-        naming = [COLLECTIVE_SIGN in bytes(event.args) for event in events]
+        naming = [isinstance(event.args, Raw) and COLLECTIVE_SIGN in bytes(event.args) for event in events]
         if not any(naming):
             return
         named, of_launches = list(compress(events, naming)), list(compress(launch_args, naming))
@@ -196,13 +196,15 @@ class Columns:
         """`python_function`."""
         events, times = self._timed(events, category)
         args = self._frame_args.decode(events, category)
-        names = _names(events)
+        names = pl.Series(_names(events), dtype=pl.String)
         self._out.add(
             "frames",
             len(events),
             {
                 "frame": names,
-                "module": [name[len(_MODULE) :] if name.startswith(_MODULE) else None for name in names],
+                "module": pl.select(
+                    pl.when(names.str.starts_with(_MODULE)).then(names.str.strip_prefix(_MODULE))
+                ).to_series(),
                 **self._where(events),
                 **times,
                 "frame_id": [a.frame_id for a in args],
@@ -306,6 +308,9 @@ class Columns:
         if not any(raws):
             return None
         try:
+            together = b"\0".join(raws).decode().split("\0")
+            if len(together) == len(raws):
+                return [text or None for text in together]
             return [str(raw, "utf-8") if raw else None for raw in raws]
         except UnicodeDecodeError:
             texts = [str(raw, "utf-8", "replace") if raw else None for raw in raws]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -51,19 +52,27 @@ class Sorter:
         self._held_bytes = 0
         self._handlers = self._table_handlers()
 
-    def take(self, events: list[Event], size: int = 0) -> None:
-        """Sort a batch in; `size` is its text's bytes."""
+    def take(self, events: list[Any], size: int = 0) -> None:
+        """Sort a batch in, of `Event` or `TypedEvent`; `size` is its text's bytes."""
+        kinds = set(map(type, events))
+        if Event in kinds:
+            self._pairs.add([event for event in events if event.ph in _PAIRED])
+        if len(kinds) == 1 and Event not in kinds:
+            self._groups.setdefault(events[0].cat, []).extend(events)
+        else:
+            self._group(events)
+        self._held += len(events)
+        self._held_bytes += size
+        if self._held >= FLUSH_EVENTS or self._held_bytes >= _FLUSH_BYTES:
+            self.flush()
+
+    def _group(self, events: list[Any]) -> None:
         groups = self._groups
-        self._pairs.add([event for event in events if event.ph in _PAIRED])
         for event in events:
             try:
                 groups[event.cat].append(event)
             except KeyError:
                 groups[event.cat] = [event]
-        self._held += len(events)
-        self._held_bytes += size
-        if self._held >= FLUSH_EVENTS or self._held_bytes >= _FLUSH_BYTES:
-            self.flush()
 
     def flush(self) -> None:
         """Hand on everything collected so far."""

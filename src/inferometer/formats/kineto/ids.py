@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from inferometer.formats.kineto.arguments import Id, LaunchArgs, LaunchEvent, TrackArgs
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
+from inferometer.formats.kineto.typed import CompleteEvent
 from inferometer.trace.facts import NamedId
 from inferometer.trace.losses import Losses
 
-AnyEvent = Event | LaunchEvent
+AnyEvent = Event | LaunchEvent | CompleteEvent
 _HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
 _COUNTED = re.compile(r"GPU (\d{1,9}) Counters")
 _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
@@ -24,11 +25,11 @@ class Ids:
         self._losses = losses
         self._known: dict[tuple[str, bool], int | None] = {}
 
-    def processes(self, events: Sequence[Event]) -> list[int | None]:
+    def processes(self, events: Sequence[AnyEvent]) -> list[int | None]:
         """The process of each event; `host(123)` is process 123 of that host."""
         return self._numbers([event.pid for event in events], self._name_process)
 
-    def threads(self, events: Sequence[Event]) -> list[int | None]:
+    def threads(self, events: Sequence[AnyEvent]) -> list[int | None]:
         """The thread of each event."""
         return self._numbers([event.tid for event in events], self._name_thread)
 

@@ -11,9 +11,10 @@ from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.cpu_launches import NOTE, OP_COLUMNS, add_cpu_launches
 from inferometer.formats.kineto.dispatch import OPS, Sorter
-from inferometer.formats.kineto.events import EventReader
+from inferometer.formats.kineto.events import EventReader, decode_events
 from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
+from inferometer.formats.kineto.typed import TypedDecoder
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls, check_launches, check_spans
@@ -167,7 +168,8 @@ class _Document:
         self._found_events = True
         self._out.constants["rank"] = self.header.rank
         text, losses = self._text, self._out.losses
-        reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare)
+        decoder = TypedDecoder(self._out.tables, decode_events)
+        reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare, many=decoder.decode)
         if self._scan:
             LaunchScan(self._source, text, self._sorter, reader, self.header, losses).run()
         else:
