@@ -66,7 +66,7 @@ class Columns:
         self._track_args = ArgsDecoder(TrackArgs, out.losses)
         self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
         self.records = MemoryRecords(out)
-        self._ranges = 0
+        self.ranges = 0
 
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
@@ -282,8 +282,8 @@ class Columns:
                 self._out.losses.count(lost, category=category, example=event.name)
                 continue
             process = self.ids.process(event.pid)
-            rows += [(self._ranges, event.name, process, metric, value) for metric, value in series.items()]
-            self._ranges += 1
+            rows += [(self.ranges, event.name, process, metric, value) for metric, value in series.items()]
+            self.ranges += 1
         if rows:
             names = ("launch", "kernel", "process", "metric", "value")
             columns: dict[str, Values] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

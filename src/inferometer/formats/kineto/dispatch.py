@@ -13,11 +13,9 @@ from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.memory import RECORDS
 from inferometer.formats.kineto.pairs import Pairs
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.facts import NamedId
 from inferometer.trace.tables import ALL_TABLES
 
 FLUSH_EVENTS = 16_384
-_FLUSH_BYTES = 16 << 20
 _FLOWS = frozenset("stf")
 _PAIRED = frozenset("BE")
 _INSTANTS = frozenset("iIR")
@@ -49,11 +47,28 @@ class Sorter:
         self._pairs = Pairs(out.losses, lambda category: self._reads(self._tables(category)))
         self._groups: dict[str, list[Event]] = {}
         self._held = 0
-        self._held_bytes = 0
         self._handlers = self._table_handlers()
 
-    def take(self, events: list[Any], size: int = 0) -> None:
-        """Sort a batch in, of `Event` or `TypedEvent`; `size` is its text's bytes."""
+    def take(self, events: list[Any]) -> None:
+        """Sort events in, of `Event` or `TypedEvent`. However they come, they go to their tables in equal batches."""
+        while events:
+            room = FLUSH_EVENTS - self._held
+            taken, events = (events, []) if len(events) <= room else (events[:room], events[room:])
+            self._sort(taken)
+            self._held += len(taken)
+            if self._held >= FLUSH_EVENTS:
+                self.flush()
+
+    def take_pairs(self, events: list[Event]) -> None:
+        """Take begin and end events that were counted already."""
+        self._pairs.add(events)
+
+    @property
+    def pairs(self) -> list[Event]:
+        """The begin and end events so far, in the file's order."""
+        return self._pairs.events
+
+    def _sort(self, events: list[Any]) -> None:
         kinds = set(map(type, events))
         if Event in kinds:
             self._pairs.add([event for event in events if event.ph in _PAIRED])
@@ -61,10 +76,6 @@ class Sorter:
             self._groups.setdefault(events[0].cat, []).extend(events)
         else:
             self._group(events)
-        self._held += len(events)
-        self._held_bytes += size
-        if self._held >= FLUSH_EVENTS or self._held_bytes >= _FLUSH_BYTES:
-            self.flush()
 
     def _group(self, events: list[Any]) -> None:
         groups = self._groups
@@ -77,7 +88,7 @@ class Sorter:
     def flush(self) -> None:
         """Hand on everything collected so far."""
         groups, self._groups = self._groups, {}
-        self._held = self._held_bytes = 0
+        self._held = 0
         for category, events in groups.items():
             phases = dict.fromkeys([event.ph for event in events])
             for phase in phases:
@@ -178,8 +189,6 @@ class Sorter:
             process, thread = self.columns.ids.process(event.pid), self.columns.ids.thread(event.tid)
             name, label = args.get("name"), args.get("labels")
             if event.name == "thread_name":
-                self._header.threads[process, thread] = NamedId(process, thread, name=name)
+                self._header.name_thread(process, thread, name)
             else:
-                old = self._header.processes.get(process, NamedId(process))
-                named = NamedId(process, name=name or old.name, label=label or old.label)
-                self._header.processes[process] = named
+                self._header.name_process(process, name, label)

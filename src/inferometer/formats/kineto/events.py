@@ -15,7 +15,7 @@ from inferometer.trace.losses import Losses
 _NONE = Raw(b"")
 
 
-class Event(msgspec.Struct, gc=False):
+class Event(msgspec.Struct, gc=False, omit_defaults=True):
     """One event of the Trace Event Format, its numbers and arguments still text."""
 
     ph: str = ""
@@ -34,7 +34,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 decode_events = msgspec.json.Decoder(list[Event]).decode
-_decode_event = msgspec.json.Decoder(Event).decode
+decode_event = msgspec.json.Decoder(Event).decode
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -51,16 +51,18 @@ class EventReader(RecordReader[Event]):
         *,
         event_bytes: int | None = None,
         bare: bool = False,
+        until: int | None = None,
         many: Callable[[bytes], list[Any]] = decode_events,
     ) -> None:
-        super().__init__(text, losses, replace(_EVENTS, many=many), most_bytes=event_bytes, bare=bare)
+        kind = replace(_EVENTS, many=many)
+        super().__init__(text, losses, kind, most_bytes=event_bytes, bare=bare, until=until)
 
 
 def _mend(text: bytes, losses: Losses) -> Event | None:
     """An event that doesn't decode, repaired; None when it can't be read."""
     mended = repair(text, losses)
     try:
-        return _decode_event(mended)
+        return decode_event(mended)
     except BAD_JSON:
         pass
     try:
@@ -101,4 +103,4 @@ def _loose_value(name: str, text: Raw) -> int | str | None:
     return whole if whole is not None and -(2**63) <= whole < 2**63 else None
 
 
-_EVENTS = RecordKind(decode_events, _decode_event, _mend, lambda event: bool(event.ph), array="traceEvents")
+_EVENTS = RecordKind(decode_events, decode_event, _mend, lambda event: bool(event.ph), array="traceEvents")

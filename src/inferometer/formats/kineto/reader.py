@@ -4,6 +4,8 @@ Source: the Trace Event Format (Chrome) and what PyTorch 1.8 to 2.10 write in it
 counted), async and object events (counted), counters' and spans' further arguments.
 """
 
+from contextlib import closing
+
 from msgspec.structs import replace
 
 from inferometer.errors import FormatError
@@ -11,10 +13,11 @@ from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.cpu_launches import NOTE, OP_COLUMNS, add_cpu_launches
 from inferometer.formats.kineto.dispatch import OPS, Sorter
-from inferometer.formats.kineto.events import EventReader, decode_events
+from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
-from inferometer.formats.kineto.typed import TypedDecoder
+from inferometer.formats.kineto.sections import SECTION_BYTES, SectionReader, Sections, read_in_sections
+from inferometer.formats.kineto.workers import Crew, processes_for
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls, check_launches, check_spans
@@ -69,11 +72,10 @@ def _add_cpu_launches(source: Source, out: TraceBuilder) -> bool:
 
 
 def _read(source: Source, out: TraceBuilder, *, scan: bool) -> tuple[Facts, FileHeader]:
-    with source.open() as stream:
-        document = _Document(source, stream, out, scan=scan)
+    with source.open() as stream, closing(_Document(source, stream, out, scan=scan)) as document:
         document.read()
-    if stream.damage:
-        out.losses.count("broken_compression", example=stream.damage)
+    if damage := stream.damage or document.damage:
+        out.losses.count("broken_compression", example=damage)
     check_launches(out)
     check_calls(out)
     check_spans(out)
@@ -94,6 +96,13 @@ class _Document:
         self._sorter = Sorter(out, self.header)
         self._found_events = False
         self._first_rows = dict.fromkeys(_RANKED, 0)
+        self._crew: Crew | None = None
+        self.damage: str | None = None
+
+    def close(self) -> None:
+        """Close what was opened besides the stream."""
+        if self._crew:
+            self._crew.close()
 
     def read(self) -> None:
         text = self._text
@@ -167,16 +176,22 @@ class _Document:
     def _events(self, *, bare: bool) -> None:
         self._found_events = True
         self._out.constants["rank"] = self.header.rank
-        text, losses = self._text, self._out.losses
-        decoder = TypedDecoder(self._out.tables, decode_events)
-        reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare, many=decoder.decode)
+        text, losses, event_bytes = self._text, self._out.losses, self._source.limits.event_bytes
         if self._scan:
+            reader = EventReader(text, losses, event_bytes=event_bytes, bare=bare)
             LaunchScan(self._source, text, self._sorter, reader, self.header, losses).run()
-        else:
-            before = text.offset
-            for events in reader.batches():
-                self._sorter.take(events, text.offset - before)
-                before = text.offset
+            return
+        sections = Sections(text.offset, SECTION_BYTES)
+        section_reader = SectionReader(self._out.tables, event_bytes=event_bytes, bare=bare)
+        processes = 1 if self._crew else processes_for(self._source)
+        if processes == 1:
+            read_in_sections(text, losses, self._sorter, section_reader, sections)
+            return
+        self._crew = Crew(self._source, section_reader, sections, self._out, self.header, self._sorter)
+        behind, self.damage = self._crew.run(processes)
+        text.go_on_as(behind)
+        if not self._out.is_stored:
+            self._out.load()
 
     def _end_part(self) -> None:
         """The end of a trace object: hand on its events, and fill in what only its end held."""
