@@ -238,6 +238,13 @@ class Stream:
         """Put `data` back in front."""
         self._unread = data + self._unread
 
+    def seek(self, offset: int) -> None:
+        """Go to a place in data that isn't packed; nothing was read before."""
+        if self._unpacker:
+            raise ValueError("packed data has no places")
+        self._raw_start = b""
+        self._file.seek(offset)
+
     def raw_block(self) -> bytes:
         """The next compressed bytes, for the unpacker."""
         if self._raw_start:

@@ -141,6 +141,44 @@ class TraceBuilder:
         elif self._folder is None and self._held_bytes > self._memory_bytes:
             self._spill()
 
+    def take_part(self, table: str, path: Path, rows: int) -> None:
+        """Take a Parquet file in `work`: `rows` rows of `table`, all columns, which follow those added before."""
+        self._write_part(table)
+        if self._listener:
+            self._listener.take(table, pl.read_parquet(path, glob=False))
+        pending = self._pending[table]
+        pending.parts.append(path.replace(self.work / f"{table}-{len(pending.parts):05}.parquet"))
+        pending.rows += rows
+
+    def load(self) -> None:
+        """Take the rows of parts into memory, as far as it may hold them."""
+        for pending in self._pending.values():
+            if not pending.parts or pending.merged or pending.small:
+                continue
+            frame = pl.read_parquet(pending.parts, glob=False)
+            size = int(frame.estimated_size())
+            if self._held_bytes + size > self._memory_bytes:
+                return
+            for part in pending.parts:
+                part.unlink()
+            pending.parts.clear()
+            pending.merged, pending.merged_bytes = [frame], size
+            self._held_bytes += size
+        self._drop_scratch()
+
+    @property
+    def work(self) -> Path:
+        """A folder for files that become parts: on the same disk as these, and gone when the trace is."""
+        if self._folder is not None:
+            return self._folder
+        self._scratch = self._scratch or TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True)
+        return Path(self._scratch.name)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether parts are those of a store."""
+        return self._folder is not None
+
     def fill(self, table: str, values: Mapping[str, int | str], *, first_row: int = 0) -> None:
         """Set null values of `table`'s columns from row `first_row` on: facts that stand at the end of a file."""
         if table not in self._pending or not values:
@@ -161,6 +199,7 @@ class TraceBuilder:
             for part in pending.parts:
                 part.unlink()
         self._pending.clear()
+        self._drop_scratch()
         self._narrowed.clear()
         self.constants.clear()
         self._held_bytes = 0
@@ -213,8 +252,13 @@ class TraceBuilder:
         self._held_bytes += pending.merge()
         return pending
 
+    def _drop_scratch(self) -> None:
+        """Nothing is in it any more."""
+        if self._scratch and not any(pending.parts for pending in self._pending.values()):
+            self._scratch.cleanup()
+            self._scratch = None
+
     def _spill(self) -> None:
-        self._scratch = self._scratch or TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True)
         for table in self._pending:
             self._write_part(table)
 
@@ -222,8 +266,7 @@ class TraceBuilder:
         pending = self._merged(table)
         if not pending.merged:
             return
-        folder = self._folder or Path(self._scratch.name if self._scratch else ".")
-        path = folder / f"{table}-{len(pending.parts):05}.parquet"
+        path = self.work / f"{table}-{len(pending.parts):05}.parquet"
         frame = pl.concat(pending.merged, how="diagonal_relaxed")
         TABLES[table].plain(TABLES[table].complete(frame.lazy())).collect().write_parquet(
             path, compression="zstd", compression_level=1

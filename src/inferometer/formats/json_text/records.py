@@ -19,6 +19,7 @@ from inferometer.trace.losses import Losses
 CHUNK_BYTES = 1 << 18
 _RESYNC_BYTES = 1 << 20
 _NEAR_BYTES = 1 << 12
+BEFORE_BYTES = 1 << 8  # white space between two records, as far as it is looked through
 _NO_LIMIT = 1 << 62
 BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _BETWEEN = re.compile(rb"\s*,?\s*")
@@ -61,16 +62,28 @@ class RecordReader(Generic[R]):
         kind: How records are decoded.
         most_bytes: The largest record; None: no limit.
         bare: The array is the whole file, and need not be closed.
+        until: Stop before the first record that begins there or later, in bytes of the text; None: at the end.
+
+    `is_done` says whether the array ended, rather than the records before `until`.
     """
 
     def __init__(
-        self, text: Text, losses: Losses, kind: RecordKind[R], *, most_bytes: int | None = None, bare: bool = False
+        self,
+        text: Text,
+        losses: Losses,
+        kind: RecordKind[R],
+        *,
+        most_bytes: int | None = None,
+        bare: bool = False,
+        until: int | None = None,
     ) -> None:
         self._text = text
         self._kind = kind
         self._losses = losses
         self._most = most_bytes or _NO_LIMIT
         self._bare = bare
+        self._until = _NO_LIMIT if until is None else until
+        self.is_done = False
         self._reach = _NO_LIMIT  # how far to look for boundaries; less where damage stops batches after few records
 
     def batches(self) -> Iterator[list[R]]:
@@ -81,9 +94,13 @@ class RecordReader(Generic[R]):
             byte = text.peek()
             if byte == ord("]"):
                 text.pos += 1
+                self.is_done = True
                 return
             if byte == -1:
                 self._count_end()
+                self.is_done = True
+                return
+            if text.offset >= self._until:
                 return
             text.fill(need)
             need = CHUNK_BYTES
@@ -105,8 +122,10 @@ class RecordReader(Generic[R]):
 
     def _quick(self) -> list[R]:
         """All records up to the last boundary of the window in one go; none when they don't decode."""
-        text = self._text
-        cut = _last_boundary(self._kind.begins, text.buf, text.pos, self._looked_at())
+        text, end = self._text, self._looked_at()
+        cut = self._cut_before_the_next(end)
+        if cut == -1:
+            cut = _last_boundary(self._kind.begins, text.buf, text.pos, end)
         if cut == -1:
             return []
         try:
@@ -116,10 +135,26 @@ class RecordReader(Generic[R]):
         text.pos = cut
         return records
 
+    def _cut_before_the_next(self, end: int) -> int:
+        """Where the record ends that seems to be the last before `until`; -1 when that isn't in the window."""
+        text = self._text
+        until = self._until - text.offset + text.pos
+        if until > end:
+            return -1
+        for match in self._kind.begins.finditer(text.buf, max(text.pos, until - BEFORE_BYTES), end):
+            if match.end() >= until:
+                return match.start() + 1
+        return -1
+
     def _careful(self) -> list[R] | None:
         """The records that are whole in the window, or None when the first one needs more text."""
         text, records, step = self._text, list[R](), 64
-        stops = [match.start() + 1 for match in self._kind.begins.finditer(text.buf, text.pos, self._looked_at())]
+        until = self._until - text.offset + text.pos
+        stops = []
+        for match in self._kind.begins.finditer(text.buf, text.pos, self._looked_at()):
+            stops.append(match.start() + 1)
+            if match.end() >= until:
+                break
         i = 0
         while True:
             while i < len(stops) and stops[i] <= text.pos:
@@ -140,7 +175,7 @@ class RecordReader(Generic[R]):
                 records += record
                 step = 4
             text.pos = _between(text)
-            if text.pos >= text.end or text.buf[text.pos] != ord("{"):
+            if text.pos >= text.end or text.offset >= self._until or text.buf[text.pos] != ord("{"):
                 return records
 
     def _one(self) -> list[R]:

@@ -33,13 +33,15 @@ class ReadsInto(Protocol):
 class Text:
     """The window: `buf[pos:end]` is what was read and not yet consumed. Positions move when it is filled."""
 
-    def __init__(self, stream: ReadsInto) -> None:
+    def __init__(self, stream: ReadsInto, offset: int = 0) -> None:
+        """`stream` stands `offset` bytes into the text."""
         self._stream = stream
         self.buf = bytearray(4 * READ_BYTES)
         self.pos = 0
         self.end = 0
         self.eof = False
-        self._base = 0
+        self._base = offset
+        self._back = b""
 
     @property
     def offset(self) -> int:
@@ -52,18 +54,38 @@ class Text:
             return False
         if len(self.buf) - self.end < READ_BYTES:
             self._make_room()
-        with memoryview(self.buf) as view, view[self.end : self.end + READ_BYTES] as free:
-            got = self._stream.readinto(free)
+        got = self._read_block()
         self.end += got
         self.eof = got == 0
         return not self.eof
+
+    def start_over(self) -> None:
+        """Make the window that of a text which begins here: what it holds later depends on nothing before."""
+        self._back = bytes(self.buf[self.pos : self.end]) + self._back
+        self._base += self.pos
+        self.pos = self.end = 0
+        self.eof = False
+
+    def skip_to(self, offset: int) -> None:
+        """Move on to `offset`, or to the end where the text has less."""
+        while self._base + self.end < offset:
+            self.pos = self.end
+            if not self.more():
+                return
+        self.pos = max(self.pos, offset - self._base)
 
     def replace(self, rest: ReadsInto, offset: int) -> None:
         """Go on with `rest`, which begins `offset` bytes into the same text."""
         self._stream = rest
         self._base = offset
+        self._back = b""
         self.pos = self.end = 0
         self.eof = False
+
+    def go_on_as(self, other: "Text") -> None:
+        """Stand where `other` stands in the same text; `other` must not be used any more."""
+        self._stream, self._base, self._back = other._stream, other._base, other._back
+        self.buf, self.pos, self.end, self.eof = other.buf, other.pos, other.end, other.eof
 
     def fill(self, size: int) -> None:
         """Read until the window holds `size` bytes, or the text ends."""
@@ -171,6 +193,21 @@ class Text:
             yield stop
             if stop < self.end or not self.more():
                 return
+
+    def _read_block(self) -> int:
+        """Put a whole block behind the end, whatever pieces the stream gives; less only at the end of the text."""
+        got = min(len(self._back), READ_BYTES)
+        if got:
+            self.buf[self.end : self.end + got] = self._back[:got]
+            self._back = self._back[got:]
+        with memoryview(self.buf) as view:
+            while got < READ_BYTES:
+                with view[self.end + got : self.end + READ_BYTES] as free:
+                    n = self._stream.readinto(free)
+                if n == 0:
+                    break
+                got += n
+        return got
 
     def _make_room(self) -> None:
         size = self.end - self.pos

@@ -20,6 +20,15 @@ is mended (`json_text/repair.py`: raw control characters, bytes that are not UTF
 read field by field; what still can't be read is counted as `unreadable_event`, and reading goes on at the next event
 that is whole.
 
+Most of a profile's events decode with their arguments in the same pass (`typed.py`), a chunk at a time; what is unusual
+about one event sends its chunk the general way, with the same rows and losses.
+
+Sections (`sections.py`, `section_parts.py`, `workers.py`). An array is read in sections of 16 MiB, each as if nothing
+stood before it. Of a file of 64 MiB or more (6 MiB packed) several processes decode sections, one for each core up to
+four, or as many as `INFEROMETER_PROCESSES` says. Rows come back as Parquet files and are joined in the file's order. A
+process guesses where its section begins; a guess that isn't where the section before ended is read again, so tables,
+ids, losses and order are those of one process. A process that ends before its time is an error.
+
 Dispatch and columns (`dispatch.py`, `columns.py`, with `arguments.py` and `ids.py`). Events are collected by category
 and go to their table in batches of 16,384. Each category decodes only its own arguments, a batch in one call. A
 kernel whose arguments name a collective has a further row in `collectives`, which shares kernel, device, stream, rank

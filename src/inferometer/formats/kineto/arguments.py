@@ -4,14 +4,13 @@ A batch that doesn't decode goes event by event; a field of an unexpected type b
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, field
 
 from inferometer.formats.json_text.records import BAD_JSON, Int64
 from inferometer.formats.json_text.repair import repair
-from inferometer.formats.kineto.events import Event
 from inferometer.trace.losses import Losses
 
 Id = Int64 | str | None
@@ -161,17 +160,27 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 
 class ArgsDecoder(Generic[A]):
-    """Decodes the arguments of a batch of events into structs of one type; quoted numbers are numbers."""
+    """The arguments of a batch of events as structs of one type, decoded where they are text still.
+
+    Quoted numbers are numbers.
+    """
 
     def __init__(self, kind: type[A], losses: Losses) -> None:
         self._kind = kind
         self._many: Callable[[bytes], list[A]] = msgspec.json.Decoder(list[kind], strict=False).decode  # type: ignore[valid-type]
         self._one: Callable[[bytes], A] = msgspec.json.Decoder(kind, strict=False).decode
+        self._absent = kind()
         self._losses = losses
 
-    def decode(self, events: Sequence[Event], category: str) -> list[A]:
-        """One struct an event, in order."""
-        texts = [event.args or EMPTY for event in events]
+    def decode(self, events: Sequence[Any], category: str) -> list[A]:
+        """One struct for each event, in order; `args` of an event are text, or such a struct, or None."""
+        args = [event.args for event in events]
+        if Raw not in set(map(type, args)):
+            return [each or self._absent for each in args]
+        decoded = iter(self._decode_texts([each or EMPTY for each in args if type(each) is Raw], category))
+        return [next(decoded) if type(each) is Raw else each or self._absent for each in args]
+
+    def _decode_texts(self, texts: list[bytes | Raw], category: str) -> list[A]:
         try:
             return self._many(b"[" + b",".join(texts) + b"]")
         except BAD_JSON:

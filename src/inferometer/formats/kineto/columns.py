@@ -55,7 +55,7 @@ class Columns:
         self._track_args = ArgsDecoder(TrackArgs, out.losses)
         self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
         self.records = MemoryRecords(out)
-        self._ranges = 0
+        self.ranges = 0
 
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
@@ -102,14 +102,14 @@ class Columns:
 
     def _add_collectives(
         self,
-        events: list[Event],
+        events: Sequence[AnyEvent],
         launch_args: list[LaunchArgs],
         start_ns: Values,
         category: str,
         devices: list[str | None],
     ) -> None:
         """A further row for each launch whose arguments name a collective."""
-        naming = [COLLECTIVE_SIGN in bytes(event.args) for event in events]
+        naming = [isinstance(event.args, Raw) and COLLECTIVE_SIGN in bytes(event.args) for event in events]
         if not any(naming):
             return
         named, of_launches = list(compress(events, naming)), list(compress(launch_args, naming))
@@ -178,13 +178,15 @@ class Columns:
         """`python_function`."""
         events, times = self._timed(events, category)
         args = self._frame_args.decode(events, category)
-        names = _names(events)
+        names = pl.Series(_names(events), dtype=pl.String)
         self._out.add(
             "frames",
             len(events),
             {
                 "frame": names,
-                "module": [name[len(_MODULE) :] if name.startswith(_MODULE) else None for name in names],
+                "module": pl.select(
+                    pl.when(names.str.starts_with(_MODULE)).then(names.str.strip_prefix(_MODULE))
+                ).to_series(),
                 **self._where(events),
                 **times,
                 "frame_id": [a.frame_id for a in args],
@@ -262,8 +264,8 @@ class Columns:
                 self._out.losses.count(lost, category=category, example=event.name)
                 continue
             process = self.ids.process(event.pid)
-            rows += [(self._ranges, event.name, process, metric, value) for metric, value in series.items()]
-            self._ranges += 1
+            rows += [(self.ranges, event.name, process, metric, value) for metric, value in series.items()]
+            self.ranges += 1
         if rows:
             names = ("launch", "kernel", "process", "metric", "value")
             columns: dict[str, Values] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
@@ -288,6 +290,9 @@ class Columns:
         if not any(raws):
             return None
         try:
+            together = b"\0".join(raws).decode().split("\0")
+            if len(together) == len(raws):
+                return [text or None for text in together]
             return [str(raw, "utf-8") if raw else None for raw in raws]
         except UnicodeDecodeError:
             texts = [str(raw, "utf-8", "replace") if raw else None for raw in raws]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from inferometer.formats.kineto.columns import Columns
 from inferometer.formats.kineto.events import Event
@@ -14,7 +15,6 @@ from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.tables import ALL_TABLES
 
 FLUSH_EVENTS = 16_384
-_FLUSH_BYTES = 16 << 20
 _FLOWS = frozenset("stf")
 _PAIRED = frozenset("BE")
 _INSTANTS = frozenset("iIR")
@@ -46,27 +46,48 @@ class Sorter:
         self._pairs = Pairs(out.losses, lambda category: self._reads(self._tables(category)))
         self._groups: dict[str, list[Event]] = {}
         self._held = 0
-        self._held_bytes = 0
         self._handlers = self._table_handlers()
 
-    def take(self, events: list[Event], size: int = 0) -> None:
-        """Sort a batch in; `size` is its text's bytes."""
+    def take(self, events: list[Any]) -> None:
+        """Sort events in, of `Event` or `TypedEvent`. However they come, they go to their tables in equal batches."""
+        while events:
+            room = FLUSH_EVENTS - self._held
+            taken, events = (events, []) if len(events) <= room else (events[:room], events[room:])
+            self._sort(taken)
+            self._held += len(taken)
+            if self._held >= FLUSH_EVENTS:
+                self.flush()
+
+    def take_pairs(self, events: list[Event]) -> None:
+        """Take begin and end events that were counted already."""
+        self._pairs.add(events)
+
+    @property
+    def pairs(self) -> list[Event]:
+        """The begin and end events so far, in the file's order."""
+        return self._pairs.events
+
+    def _sort(self, events: list[Any]) -> None:
+        kinds = set(map(type, events))
+        if Event in kinds:
+            self._pairs.add([event for event in events if event.ph in _PAIRED])
+        if len(kinds) == 1 and Event not in kinds:
+            self._groups.setdefault(events[0].cat, []).extend(events)
+        else:
+            self._group(events)
+
+    def _group(self, events: list[Any]) -> None:
         groups = self._groups
-        self._pairs.add([event for event in events if event.ph in _PAIRED])
         for event in events:
             try:
                 groups[event.cat].append(event)
             except KeyError:
                 groups[event.cat] = [event]
-        self._held += len(events)
-        self._held_bytes += size
-        if self._held >= FLUSH_EVENTS or self._held_bytes >= _FLUSH_BYTES:
-            self.flush()
 
     def flush(self) -> None:
         """Hand on everything collected so far."""
         groups, self._groups = self._groups, {}
-        self._held = self._held_bytes = 0
+        self._held = 0
         for category, events in groups.items():
             phases = dict.fromkeys([event.ph for event in events])
             for phase in phases:

@@ -1,5 +1,7 @@
 """Trace events out of JSON text: what one is, and how a damaged one is read all the same."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from inferometer.trace.losses import Losses
 _NONE = Raw(b"")
 
 
-class Event(msgspec.Struct, gc=False):
+class Event(msgspec.Struct, gc=False, omit_defaults=True):
     """One event of the Trace Event Format, its numbers and arguments still text."""
 
     ph: str = ""
@@ -31,22 +33,36 @@ class Event(msgspec.Struct, gc=False):
         return self.cat or f"ph {self.ph or '?'}"
 
 
-_decode_event = msgspec.json.Decoder(Event).decode
+decode_events = msgspec.json.Decoder(list[Event]).decode
+decode_event = msgspec.json.Decoder(Event).decode
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class EventReader(RecordReader[Event]):
-    """The events of one array, from the text's position just behind its `[`."""
+    """The events of one array, from the text's position just behind its `[`.
 
-    def __init__(self, text: Text, losses: Losses, *, event_bytes: int | None = None, bare: bool = False) -> None:
-        super().__init__(text, losses, _EVENTS, most_bytes=event_bytes, bare=bare)
+    `many` decodes whole arrays of them; it may give other classes, with the same attributes but `args`.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        losses: Losses,
+        *,
+        event_bytes: int | None = None,
+        bare: bool = False,
+        until: int | None = None,
+        many: Callable[[bytes], list[Any]] = decode_events,
+    ) -> None:
+        kind = replace(_EVENTS, many=many)
+        super().__init__(text, losses, kind, most_bytes=event_bytes, bare=bare, until=until)
 
 
 def _mend(text: bytes, losses: Losses) -> Event | None:
     """An event that doesn't decode, repaired; None when it can't be read."""
     mended = repair(text, losses)
     try:
-        return _decode_event(mended)
+        return decode_event(mended)
     except BAD_JSON:
         pass
     try:
@@ -87,6 +103,4 @@ def _loose_value(name: str, text: Raw) -> int | str | None:
     return whole if whole is not None and -(2**63) <= whole < 2**63 else None
 
 
-_EVENTS = RecordKind(
-    msgspec.json.Decoder(list[Event]).decode, _decode_event, _mend, lambda event: bool(event.ph), array="traceEvents"
-)
+_EVENTS = RecordKind(decode_events, decode_event, _mend, lambda event: bool(event.ph), array="traceEvents")

@@ -50,6 +50,22 @@ class FileHeader:
         self.others: Counter[str] = Counter()  # events by category that are neither launches nor of the host
         self.names = Names()
 
+    def name_thread(self, process: int | None, thread: int | None, name: str | None) -> None:
+        """A metadata event named a thread."""
+        self.threads[process, thread] = NamedId(process, thread, name=name)
+
+    def name_process(self, process: int | None, name: str | None, label: str | None) -> None:
+        """A metadata event named or labelled a process."""
+        old = self.processes.get(process, NamedId(process))
+        self.processes[process] = NamedId(process, name=name or old.name, label=label or old.label)
+
+    def name_text_id(self, number: int, text: str, *, is_process: bool) -> None:
+        """A process or thread whose id is text got a number."""
+        if is_process:
+            self.processes.setdefault(number, NamedId(number, name=text))
+        else:
+            self.threads.setdefault((None, number), NamedId(None, number, name=text))
+
     @property
     def is_kineto(self) -> bool:
         """Whether the fields met so far are those that the PyTorch profiler writes."""

@@ -2,18 +2,18 @@
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from inferometer.formats.kineto.arguments import Id, LaunchArgs, LaunchEvent, TrackArgs
 from inferometer.formats.kineto.events import Event
-from inferometer.trace.facts import NamedId
+from inferometer.formats.kineto.typed import CompleteEvent
 from inferometer.trace.losses import Losses
 
 if TYPE_CHECKING:
     from inferometer.formats.kineto.header import FileHeader
 
-AnyEvent = Event | LaunchEvent
+AnyEvent = Event | LaunchEvent | CompleteEvent
 _HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
 _COUNTED = re.compile(r"GPU (\d{1,9}) Counters")
 _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
@@ -27,13 +27,13 @@ class Ids:
         self._losses = losses
         self._known: dict[tuple[str, bool], int | None] = {}
 
-    def processes(self, events: Sequence[Event]) -> list[int | None]:
+    def processes(self, events: Sequence[AnyEvent]) -> list[int | None]:
         """The process of each event; `host(123)` is process 123 of that host."""
-        return self._numbers([event.pid for event in events], self._name_process)
+        return self._numbers([event.pid for event in events], is_process=True)
 
-    def threads(self, events: Sequence[Event]) -> list[int | None]:
+    def threads(self, events: Sequence[AnyEvent]) -> list[int | None]:
         """The thread of each event."""
-        return self._numbers([event.tid for event in events], self._name_thread)
+        return self._numbers([event.tid for event in events], is_process=False)
 
     def hosts(self, events: Sequence[AnyEvent]) -> list[str | None] | None:
         """The host that each `host(123)` names, or None when no event names one."""
@@ -43,19 +43,19 @@ class Ids:
 
     def process(self, pid: Id) -> int | None:
         """One process id."""
-        return pid if not isinstance(pid, str) else self._number(pid, self._name_process)
+        return pid if not isinstance(pid, str) else self._number(pid, is_process=True)
 
     def thread(self, tid: Id) -> int | None:
         """One thread id."""
-        return tid if not isinstance(tid, str) else self._number(tid, self._name_thread)
+        return tid if not isinstance(tid, str) else self._number(tid, is_process=False)
 
-    def _numbers(self, ids: list[Id], name: Callable[[int, str], None]) -> list[int | None]:
+    def _numbers(self, ids: list[Id], *, is_process: bool) -> list[int | None]:
         if not any(isinstance(each, str) for each in set(ids)):
             return ids  # type: ignore[return-value]
-        return [self._number(each, name) if isinstance(each, str) else each for each in ids]
+        return [self._number(each, is_process=is_process) if isinstance(each, str) else each for each in ids]
 
-    def _number(self, text: str, name: Callable[[int, str], None]) -> int | None:
-        key = (text, name == self._name_process)
+    def _number(self, text: str, *, is_process: bool) -> int | None:
+        key = (text, is_process)
         if key in self._known:
             return self._known[key]
         number: int | None
@@ -67,16 +67,10 @@ class Ids:
             number = int(text)
         else:
             number = -1 - zlib.crc32(text.encode("utf-8", "replace"))
-            name(number, text)
+            self._header.name_text_id(number, text, is_process=is_process)
             self._losses.count("text_id", example=text[:80])
         self._known[key] = number
         return number
-
-    def _name_process(self, number: int, text: str) -> None:
-        self._header.processes.setdefault(number, NamedId(number, name=text))
-
-    def _name_thread(self, number: int, text: str) -> None:
-        self._header.threads.setdefault((None, number), NamedId(None, number, name=text))
 
 
 def find_hosts(events: Sequence[AnyEvent]) -> list[str | None] | None:

@@ -25,11 +25,11 @@ class MemoryRecords:
 
     def __init__(self, out: TraceBuilder) -> None:
         self._out = out
-        self._seen: Counter[str | None] = Counter()
+        self.seen: Counter[str | None] = Counter()
 
     def start_over(self) -> None:
         """Another trace object begins, of other devices."""
-        self._seen.clear()
+        self.seen.clear()
 
     def add(
         self,
@@ -70,8 +70,8 @@ class MemoryRecords:
         """The next place of each record's device."""
         places = []
         for device in devices:
-            places.append(self._seen[device])
-            self._seen[device] += 1
+            places.append(self.seen[device])
+            self.seen[device] += 1
         return places
 
 

@@ -8,7 +8,6 @@ from inferometer.formats.json_text.records import BAD_JSON
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import Ids
-from inferometer.trace.facts import NamedId
 
 _NAMES = ("process_name", "process_labels", "thread_name")
 
@@ -25,8 +24,6 @@ def take_names(events: Iterable[Event], header: FileHeader, ids: Ids) -> None:
         process, thread = ids.process(event.pid), ids.thread(event.tid)
         name, label = args.get("name"), args.get("labels")
         if event.name == "thread_name":
-            header.threads[process, thread] = NamedId(process, thread, name=name)
+            header.name_thread(process, thread, name)
         else:
-            old = header.processes.get(process, NamedId(process))
-            named = NamedId(process, name=name or old.name, label=label or old.label)
-            header.processes[process] = named
+            header.name_process(process, name, label)

@@ -26,17 +26,17 @@ class Pairs:
 
     losses: Losses
     reads: Callable[[str], bool] = field(default=lambda category: True)
-    _events: list[Event] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     def add(self, events: list[Event]) -> None:
         """Take events of phase B or E, in the file's order."""
-        self._events += events
+        self.events += events
 
     def complete(self) -> list[Event]:
         """Complete events (X) in order of their beginnings; those without a partner are counted."""
-        if not self._events:
+        if not self.events:
             return []
-        events, self._events = self._events, []
+        events, self.events = self.events, []
         starts_ns, states = parse_ns([event.ts for event in events])
         self._count_untimed(events, states)
         open_by_thread: dict[tuple[Any, Any], list[int]] = {}

@@ -5,6 +5,7 @@ counted), async and object events (counted), counters' and spans' further argume
 imported where it begins.
 """
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from inferometer.trace.facts import Device, Facts
 
 if TYPE_CHECKING:
     from inferometer.formats.kineto.dispatch import Sorter
+    from inferometer.formats.kineto.workers import Crew
 
 NAME = "kineto"
 _LOOK_BYTES = 1 << 20
@@ -80,11 +82,10 @@ def _add_cpu_launches(source: Source, out: TraceBuilder) -> bool:
 
 
 def _read(source: Source, out: TraceBuilder, *, scan: bool) -> tuple[Facts, FileHeader]:
-    with source.open() as stream:
-        document = _Document(source, stream, out, scan=scan)
+    with source.open() as stream, closing(_Document(source, stream, out, scan=scan)) as document:
         document.read()
-    if stream.damage:
-        out.losses.count("broken_compression", example=stream.damage)
+    if damage := stream.damage or document.damage:
+        out.losses.count("broken_compression", example=damage)
     check_launches(out)
     check_calls(out)
     check_spans(out)
@@ -105,6 +106,13 @@ class _Document:
         self._sorter = None if scan else _new_sorter(out, self.header)
         self._found_events = False
         self._first_rows = dict.fromkeys(_RANKED, 0)
+        self._crew: Crew | None = None
+        self.damage: str | None = None
+
+    def close(self) -> None:
+        """Close what was opened besides the stream."""
+        if self._crew:
+            self._crew.close()
 
     def read(self) -> None:
         text = self._text
@@ -178,15 +186,25 @@ class _Document:
     def _events(self, *, bare: bool) -> None:
         self._found_events = True
         self._out.constants["rank"] = self.header.rank
-        text, losses = self._text, self._out.losses
-        reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare)
+        text, losses, event_bytes = self._text, self._out.losses, self._source.limits.event_bytes
         if self._sorter is None:
+            reader = EventReader(text, losses, event_bytes=event_bytes, bare=bare)
             LaunchScan(self._source, text, self._out, reader, self.header).run()
-        else:
-            before = text.offset
-            for events in reader.batches():
-                self._sorter.take(events, text.offset - before)
-                before = text.offset
+            return
+        from inferometer.formats.kineto.sections import SECTION_BYTES, SectionReader, Sections, read_in_sections
+        from inferometer.formats.kineto.workers import Crew, processes_for
+
+        sections = Sections(text.offset, SECTION_BYTES)
+        section_reader = SectionReader(self._out.tables, event_bytes=event_bytes, bare=bare)
+        processes = 1 if self._crew else processes_for(self._source)
+        if processes == 1:
+            read_in_sections(text, losses, self._sorter, section_reader, sections)
+            return
+        self._crew = Crew(self._source, section_reader, sections, self._out, self.header, self._sorter)
+        behind, self.damage = self._crew.run(processes)
+        text.go_on_as(behind)
+        if not self._out.is_stored:
+            self._out.load()
 
     def _end_part(self) -> None:
         """The end of a trace object: hand on its events, and fill in what only its end held."""
