@@ -15,7 +15,7 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.errors import InputError
-from inferometer.formats.kineto import reader, workers
+from inferometer.formats.kineto import sections, workers
 from inferometer.formats.kineto.sections import Places, SectionReader, Sections
 from inferometer.formats.kineto.workers import Decoded, Task
 
@@ -60,7 +60,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def use(patch: pytest.MonkeyPatch, *, processes: int, size: int) -> None:
-    patch.setattr(reader, "SECTION_BYTES", size)
+    patch.setattr(sections, "SECTION_BYTES", size)
     patch.setenv(workers.VARIABLE, str(processes))
 
 
