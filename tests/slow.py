@@ -17,7 +17,7 @@ SLOW_S: Final = 0.3
 """CPU seconds above which a test is in the file."""
 
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
-"""All tests that pytest found, before any was left out, without parameters."""
+"""All tests that pytest found, by node id, before any was left out."""
 
 _DRAWN_S, _ONE_IN = 0.5, 3
 
