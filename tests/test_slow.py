@@ -28,9 +28,9 @@ def test_a_line_has_the_seconds_of_the_dearest_parameters(tmp_path: Path) -> Non
 
 
 def test_what_was_not_run_stays_and_what_became_quick_goes(tmp_path: Path) -> None:
-    write_slow({"a.py::test_a": 1.0, "a.py::test_b[1]": 2.0}, file := tmp_path / "slow.tsv")
+    write_slow({"a.py::test_a": 0.31, "a.py::test_b[1]": 2.0}, file := tmp_path / "slow.tsv")
     write_slow({"a.py::test_b[1]": 0.2, "a.py::test_c": 0.5}, file)
-    assert slow_tests(file) == {"a.py::test_a": 1.0, "a.py::test_c": 0.5}
+    assert slow_tests(file) == {"a.py::test_a": 0.3, "a.py::test_c": 0.5}
 
 
 @pytest.mark.usefixtures("listed")
