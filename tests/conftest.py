@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.effort import Passed, exhaustive_of, leave_out, long_of, turn_of
-from tests.slow import COLLECTED, function_of
+from tests.slow import COLLECTED
 
 import inferometer
 from inferometer import Trace
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[COLLECTED] = frozenset(function_of(item.nodeid) for item in items)
+    config.stash[COLLECTED] = frozenset(item.nodeid for item in items)
     exhaustive = exhaustive_of((item.nodeid for item in items), turn_of(os.environ))
     if config.getoption("--exhaustive"):
         deselect(config, items, lambda item: item.nodeid not in exhaustive)

@@ -186,16 +186,20 @@ SAMPLED: Final = {
     "tests/record/test_generate_loops.py::*[[]*": 2,
     "tests/tools/test_make_kineto.py::*": 2,
     "tests/formats/kineto/test_damage.py::*": 3,
+    "tests/formats/rocpd/test_rocpd.py::test_odd_rows_*[[]*": 3,
+    "tests/formats/test_changed_file.py::test_a_change_behind_*[[]*": 5,
     "tests/formats/kineto/test_real_files.py::*[[]*": 3,
     "tests/names/test_linear_time.py::*[[]*": 4,
     "tests/record/workers/test_workers.py::*": 3,
     "tests/reports/chrome/test_document.py::test_a_real_capture_*[[]*": 3,
     "tests/reports/page/test_browser.py::test_a_sample_shows_on_phone_and_desk_*[[]*": 2,
     "tests/reports/page/test_browser_tables.py::test_no_column_of_a_real_*[[]*": 3,
+    "tests/reports/page/test_formats.py::*[[]*": 3,
     "tests/reports/page/test_sections_overview.py::*[[]*": 2,
     "tests/reports/perfetto/test_packets.py::test_a_real_capture_*[[]*": 3,
     "tests/reports/schemas/test_documents.py::test_documents_of_real_*[[]*": 6,
     "tests/reports/screen/test_pictures.py::test_every_row_of_a_real_*[[]*": 3,
+    "tests/reports/serve/test_work.py::test_a_file_of_each_format_*[[]*": 3,
 }
 """Many tests of one kind, most by their parameters, by pattern, of which CI runs one in so many; the others are
 exhaustive, too. Which ones is drawn by `TURN`, that of a commit: in time all are run."""

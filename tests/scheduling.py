@@ -5,10 +5,11 @@ what a file's tests share is made once. The longest come first, so that all proc
 """
 
 import re
-from collections import Counter
+from collections import defaultdict
 from typing import Any, Final
 
 import pytest
+from tests.slow import function_of, slow_tests
 from tests.truth.raw import FILES
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
@@ -23,7 +24,9 @@ LONGEST: Final = (
     *("tests/bench/problems/test_kernelbench.py", "tests/backends/test_triton_kernels.py"),
     *("tests/commands/options/test_chat_webgpu.py", "tests/fleet/test_mining.py"),
 )
-"""Groups that take more than twenty seconds, the longest first; after them those of the most tests."""
+"""Groups that take more than twenty seconds by the clock, the longest first; after them those of the most CPU time."""
+
+_USUAL_S = 0.02  # of a test that tests/slow.py doesn't list
 
 _CAPTURE = re.compile(r"\[(" + "|".join(sorted(map(re.escape, FILES), key=len, reverse=True)) + r")[\]-]")
 
@@ -41,8 +44,11 @@ def group_of(test: str) -> str:
 def sort_longest_first(items: list[pytest.Item]) -> None:
     """Group by group, as `LONGEST` says."""
     groups = {item.nodeid: group_of(item.nodeid) for item in items}
-    sizes, places = Counter(groups.values()), {group: place for place, group in enumerate(LONGEST)}
-    items.sort(key=lambda item: (places.get(groups[item.nodeid], len(places)), -sizes[groups[item.nodeid]]))
+    slow, seconds = slow_tests(), defaultdict[str, float](float)
+    for test, group in groups.items():
+        seconds[group] += slow.get(function_of(test), _USUAL_S)
+    places = {group: place for place, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: (places.get(groups[item.nodeid], len(places)), -seconds[groups[item.nodeid]]))
 
 
 class ByFileOrCapture(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types

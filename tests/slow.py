@@ -1,7 +1,7 @@
 """Tests that take long, as measured: `make test` leaves them out, and CI draws some of each file's.
 
 `slow_tests.tsv` has the CPU seconds of each such test, of its dearest parameters, with all extras on one core. To
-measure again: `python -m pytest -p tools.cpu_of_tests --note-slow PATH...`; lines of tests that didn't run stay.
+measure again: `CI=1 python -m pytest -p tools.cpu_of_tests --note-slow PATH...`; lines of tests that didn't run stay.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ SLOW_S: Final = 0.3
 """CPU seconds above which a test is in the file."""
 
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
-"""All tests that pytest found, before any was left out, without parameters."""
+"""All tests that pytest found, by node id, before any was left out."""
 
 _DRAWN_S, _ONE_IN = 0.5, 3
 
@@ -39,8 +39,11 @@ def write_slow(spent: Mapping[str, float], file: Path = FILE) -> None:
     dearest: dict[str, float] = defaultdict(float)
     for test, seconds in spent.items():
         dearest[function_of(test)] = max(dearest[function_of(test)], seconds)
-    kept = dict(slow_tests(file)) if file.exists() else {}
-    found = {test: seconds for test, seconds in (kept | dearest).items() if seconds > SLOW_S}
+    found = dict(slow_tests(file)) if file.exists() else {}
+    for test, seconds in dearest.items():
+        found.pop(test, None)
+        if seconds > SLOW_S:
+            found[test] = seconds
     file.write_text("".join(f"{found[test]:.1f}\t{test}\n" for test in sorted(found)), "utf-8")
     slow_tests.cache_clear()
 

@@ -1,6 +1,5 @@
 """What `make test` leaves out is there, and what CI doesn't run twice has passed and asks for no extra."""
 
-import os
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
@@ -20,19 +19,19 @@ from tests.effort import (
     leave_out,
     turn_of,
 )
+from tests.slow import COLLECTED
 
 
 @pytest.fixture(scope="module")
-def tests(request: pytest.FixtureRequest) -> list[str]:
-    return [item.nodeid for item in request.session.items]
-
-
-def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Config) -> None:
+def tests(pytestconfig: pytest.Config) -> frozenset[str]:
+    """All that there are, whatever this run leaves out."""
     if pytestconfig.getoption("--quick") or pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
-    passed = () if pytestconfig.getoption("--leave-out") else ASK_FOR_NONE
-    patterns = {*LONG, *ASK_FOR_EXTRAS, *passed, *EXHAUSTIVE}
-    patterns -= {*EXHAUSTIVE} if os.environ.get("CI") else set()
+    return pytestconfig.stash[COLLECTED]
+
+
+def test_each_pattern_stands_for_tests(tests: frozenset[str]) -> None:
+    patterns = (*LONG, *ASK_FOR_EXTRAS, *ASK_FOR_NONE, *EXHAUSTIVE)
     assert [pattern for pattern in patterns if not any(fnmatchcase(test, pattern) for test in tests)] == []
 
 
@@ -61,13 +60,7 @@ def test_a_turn_is_the_beginning_of_a_commit_s_name() -> None:
     assert [turn_of(given) for given in ({}, {"TURN": ""}, {"TURN": "387a5b0"})] == [0, 0, 0x387A5B0]
 
 
-def test_of_each_kind_that_ci_samples_some_tests_are_in_it_and_some_are_not(
-    tests: list[str], pytestconfig: pytest.Config
-) -> None:
-    if os.environ.get("CI") or pytestconfig.getoption("--quick"):
-        pytest.skip("needs all tests to be collected")
-    if pytestconfig.args != pytestconfig.getini("testpaths"):
-        pytest.skip("needs all tests to be collected")
+def test_of_each_kind_that_ci_samples_some_tests_are_in_it_and_some_are_not(tests: frozenset[str]) -> None:
     exhaustive = exhaustive_of(tests, 0)
     for pattern in (*SAMPLED, *SAMPLED_GROUPS):
         assert {test in exhaustive for test in tests if fnmatchcase(test, pattern)} == {True, False}, pattern

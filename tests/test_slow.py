@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests import slow
 from tests.effort import exhaustive_of, long_of
-from tests.slow import COLLECTED, drawn_out, slow_of, slow_tests, write_slow
+from tests.slow import COLLECTED, drawn_out, function_of, slow_of, slow_tests, write_slow
 
 SECONDS = {"tests/test_a.py::test_a": 0.4, "tests/test_a.py::test_b": 0.6, "tests/test_a.py::test_c": 9.0}
 FILES = "tests/test_a.py", "tests/test_b.py"
@@ -28,9 +28,9 @@ def test_a_line_has_the_seconds_of_the_dearest_parameters(tmp_path: Path) -> Non
 
 
 def test_what_was_not_run_stays_and_what_became_quick_goes(tmp_path: Path) -> None:
-    write_slow({"a.py::test_a": 1.0, "a.py::test_b[1]": 2.0}, file := tmp_path / "slow.tsv")
+    write_slow({"a.py::test_a": 0.31, "a.py::test_b[1]": 2.0}, file := tmp_path / "slow.tsv")
     write_slow({"a.py::test_b[1]": 0.2, "a.py::test_c": 0.5}, file)
-    assert slow_tests(file) == {"a.py::test_a": 1.0, "a.py::test_c": 0.5}
+    assert slow_tests(file) == {"a.py::test_a": 0.3, "a.py::test_c": 0.5}
 
 
 @pytest.mark.usefixtures("listed")
@@ -71,6 +71,6 @@ def test_what_ci_samples_in_another_way_is_not_drawn_again() -> None:
 def test_every_line_stands_for_a_test(pytestconfig: pytest.Config) -> None:
     if pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
-    collected = pytestconfig.stash[COLLECTED]
+    collected = {function_of(test) for test in pytestconfig.stash[COLLECTED]}
     files = {test.partition("::")[0] for test in collected}  # without an extra some have none
     assert [test for test in slow_tests() if test.partition("::")[0] in files and test not in collected] == []

@@ -55,10 +55,11 @@ SAMPLING = definition(
     {"probs": (("batch_size", "vocab_size"), "float32"), "top_k": (("batch_size",), "int32"),
      "top_p": (("batch_size",), "float32")},
     {"samples": (("batch_size",), "int64")},
-    "import torch\n\ndef run(probs, top_k, top_p):\n    found = []\n    for row, k, p in zip(probs, top_k, top_p):\n"
-    "        values, order = row.sort(descending=True)\n        values = values[: int(k)] / values[: int(k)].sum()\n"
-    "        kept = values.cumsum(0) - values <= float(p)\n        values = values * kept\n"
-    "        found.append(order[torch.multinomial(values, 1)[0]])\n    return torch.stack(found)\n",
+    "import torch\n\ndef run(probs, top_k, top_p):\n    values, order = probs.sort(-1, descending=True)\n"
+    "    place = torch.arange(probs.shape[1], device=probs.device)\n    values = values * (place < top_k[:, None])\n"
+    "    values = values / values.sum(-1, keepdim=True)\n"
+    "    values = values * (values.cumsum(-1) - values <= top_p[:, None])\n"
+    "    return order.gather(1, torch.multinomial(values, 1))[:, 0]\n",
 )  # fmt: skip
 DECODE = definition(
     "gqa_paged_decode_h4_kv2_d8_ps1", "gqa_paged",

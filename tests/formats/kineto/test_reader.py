@@ -440,12 +440,12 @@ def test_unpacking_beyond_the_limit_is_refused_and_said(read: Read) -> None:
 
 
 def test_deep_nesting_anywhere_is_counted_or_passed_over(read: Read) -> None:
-    begun, deep = time.process_time(), "[" * 1_000_000 + "]" * 1_000_000
+    begun, deep = time.process_time(), "[" * 300_000 + "]" * 300_000
     in_args = (K % ("deep", 1, 2))[:-1] + f', "args": {{"x": {deep}}}}}'
     trace = read(f'{{"traceEvents": [{in_args}, {K % ("b", 5.5, 3)}], "metadata": {deep}, "other": {deep}}}')
     assert kernels(trace)[-1] == B
     assert trace.losses.total("unreadable_event") + len(kernels(trace)) == 2
     assert counted(read(deep, format="kineto"))["not_an_object"] == 1
     with pytest.raises(InputError):
-        read('{"a":' * 1_000_000, format="kineto")
-    assert time.process_time() - begun < 30
+        read('{"a":' * 300_000, format="kineto")
+    assert time.process_time() - begun < 10

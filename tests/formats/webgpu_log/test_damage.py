@@ -44,7 +44,7 @@ def test_cut_anywhere_every_number_is_one_of_the_whole() -> None:
     all_rows = rows(whole, "totals", "step", "kernel", "total_ns")
     chosen = rows(whole, "selections")
     metrics = whole.facts.engine_metrics
-    for size in range(0, len(DATA), 37):
+    for size in range(0, len(DATA), 101):
         with suppress(FormatError):
             trace = open_bytes(DATA[:size])
             check(trace)
