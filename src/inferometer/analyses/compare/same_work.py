@@ -1,8 +1,8 @@
 """Did both runs do the same work in a cycle, and if not, what makes their cycles comparable.
 
-The ratio of calls a complete cycle, function by function: one common ratio far from 1 means that a cycle of the one run
-is another unit of work than of the other, a layer against a step. Functions called once per cycle in the run with the
-longer unit then mark the steps in the other: cycles between marks are one step. Without marks, times are divided by
+The ratio of calls per complete cycle, function by function: one common ratio far from 1 means that a cycle of the one
+run is another unit of work than of the other, a layer against a step. Functions called once per cycle in the run with
+the longer unit then mark the steps in the other: cycles between marks are one step. Without marks, times are divided by
 the ratio. Whole windows hold any number of steps, so there the common ratio is always divided by.
 """
 
