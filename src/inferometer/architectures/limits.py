@@ -12,7 +12,7 @@ from inferometer.errors import FormatError
 LAYERS = 4_096
 """A step has some twenty calls per layer. Llama 3.1 405B has 126."""
 EXPERTS = 8_192
-"""Of a layer. DeepSeek V3 has 256."""
+"""Experts of a layer. DeepSeek V3 has 256."""
 HEADS = 65_536
 """Gemma 3 27B has 32, DeepSeek V3 128."""
 HEAD_DIM = 65_536

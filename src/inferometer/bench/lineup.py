@@ -95,7 +95,7 @@ class Lineup:
 
     @property
     def pids(self) -> list[int]:
-        """Of all processes."""
+        """Numbers of all processes."""
         return [lane.process.pid for lane in self.lanes]
 
     @property

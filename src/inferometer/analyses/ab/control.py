@@ -62,7 +62,7 @@ class KernelTest:
         return np.asarray((logs_P < self.low) | (logs_P > self.high))
 
     def ratio(self, i: int) -> KernelRatio | None:
-        """Of one path."""
+        """The ratio of one path; None where it wasn't measured."""
         if np.isnan(self.logs[i]):
             return None
         interval = None if np.isnan(self.low[i]) else (float(np.exp(self.low[i])), float(np.exp(self.high[i])))

@@ -244,7 +244,7 @@ def compare(
 
 
 def _both(sides: Sides) -> tuple[Activity, Activity]:
-    """Of the first pair: all have what any has."""
+    """Activities of the first pair: all pairs have what any has."""
     return sides.pairs[0].base, sides.pairs[0].candidate
 
 

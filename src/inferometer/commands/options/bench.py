@@ -147,7 +147,7 @@ class BenchOptions:
 
     @property
     def export_folder(self) -> Path:
-        """Of --export-to."""
+        """The folder of --export-to."""
         return Path(self.export_to or "flashinfer-trace")
 
     def bounds(self) -> "Device | None":

@@ -27,7 +27,7 @@ LONG_GAP_NS: Final = 50_000
 """Eager launches follow each other within 5 to 30 μs in captures of PyTorch; a gap of more is no launch's cost."""
 
 LAUNCHING_SCALE: Final = Scale("launch_bound", low=0.05, medium=0.12, high=0.30)
-"""Of `launch_bound`, by the share of the window."""
+"""Severity of `launch_bound`, by the share of the window."""
 
 FEW: Final = 50
 """Launches; fewer are no rhythm."""

@@ -51,7 +51,7 @@ def op_of(event: Event) -> str:
 
 
 def kernel_columns(kernels: list[Event]) -> dict[str, Any]:
-    """Of `launches`, as a GPU's provider writes them."""
+    """Columns of `launches`, from kernels as a GPU's provider writes them."""
     names = [event.name for event in kernels]
     return {
         "kind": [next((kind for kind in _COPIES if name.lower().startswith(kind)), "kernel") for name in names],

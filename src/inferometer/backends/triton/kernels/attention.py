@@ -243,7 +243,7 @@ def _smallest(tiles: Mapping[int, Tile], D: int) -> Tile:
 
 @cache
 def _kind_of_gpu() -> str:
-    """Of the current one; all are taken for alike."""
+    """The kind of the current GPU; all are taken for alike."""
     if is_amd():
         return "amd"
     driver = triton.runtime.driver.active

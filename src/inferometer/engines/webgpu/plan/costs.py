@@ -22,7 +22,7 @@ _ACTIVATION_FLOPS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one dispatch."""
+    """Work of one dispatch."""
 
     flops: Amount
     bytes_read: Amount

@@ -19,7 +19,7 @@ from inferometer.reports.page.sampling import keep_extremes
 from inferometer.reports.page.time_line.pack import packed_size
 
 MOST_SAMPLES: Final = 100_000
-"""Of all counters together."""
+"""Samples of all counters together."""
 
 _LEAST_SAMPLES: Final = 500  # of one counter
 

@@ -123,7 +123,7 @@ def _of_drift(drift: Drift, whole: LevelChange, smallest: float) -> list[str]:
 
 
 def _longer(ratio: float) -> str:
-    """Of candidate's over base's time: `2.0 % longer`."""
+    """Candidate's over base's time as text: `2.0 % longer`."""
     if abs(ratio - 1) < _UNCHANGED:
         return "as long as before"
     word = "longer" if ratio >= 1 else "shorter"
