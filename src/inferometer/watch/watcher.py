@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class PhaseSlowdown:
-    """Of the slow steps of one phase: `ratio` is their time over what they should have taken, between `low` and `high`.
+    """The slow steps of one phase: `ratio` is their time over what they should have taken, between `low` and `high`.
 
     That is a 98 % interval, None of fewer than `_FEWEST` steps.
     """

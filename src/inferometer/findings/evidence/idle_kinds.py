@@ -71,7 +71,7 @@ def _is_replay() -> pl.Expr:
 
 
 def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Of each place, how late the rhythm of launching may come: `limit_ns`."""
+    """How late the rhythm of launching may come at each place: `limit_ns`."""
     lane, _ = number_rows(kernels.select(*PLACE, "process", "thread"))
     order = order_in_time(lane, kernels["called_ns"].to_numpy())
     rows = kernels.select(*PLACE, "called_ns", pl.Series("lane", lane))

@@ -132,7 +132,7 @@ def encode_device(device: Device) -> bytes:
 
 
 def file_name(subject: Subject) -> str:
-    """Of the file that the device goes to where none is named: `nvidia-h200.json`."""
+    """Name of the file that the device goes to where none is named: `nvidia-h200.json`."""
     words = re.findall(r"[a-z0-9.]+", subject.device.name.casefold())
     return f"{'-'.join(words)[:80].strip('.-') or 'device'}.json"
 

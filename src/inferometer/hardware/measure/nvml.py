@@ -173,7 +173,7 @@ class Nvml:
         return frozenset(named.get(bit, f"reason 0x{bit:x}") for bit in active if not bit & ignored)
 
     def _bit(self, end: str) -> int:
-        """Of a reason; 0 where this version of the package has none of that name."""
+        """The bit of a reason; 0 where this version of the package has none of that name."""
         return next((int(found) for each in _PREFIXES if (found := getattr(self.library, each + end, None))), 0)
 
     def _ask(self, question: Callable[[Any], Any]) -> Any:

@@ -192,7 +192,7 @@ class _Arranged:
             yield Line("rest", self._sums(frame), group, label, frame.height)
 
     def _sums(self, frame: pl.DataFrame) -> list[Cell]:
-        """Of columns that may be added up; empty where they may not, or where a number is missing."""
+        """Sums of columns that may be added up; empty where they may not, or where a number is missing."""
         sums = []
         for field in self._fields:
             known = self._is_summed(field) and not frame[field.column].null_count()

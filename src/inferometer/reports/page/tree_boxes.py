@@ -18,10 +18,10 @@ from inferometer.reports.page.blocks import MOST_ROWS, Chart
 from inferometer.reports.page.drawing import ICICLE, cut
 
 BOXES = 1_500
-"""Of a chart: nodes, and one for the rest of each node's children."""
+"""Boxes of a chart: nodes, and one for the rest of each node's children."""
 
 LEVELS = 32
-"""Of a tree, as many as the chart shows at once; a click on a box goes down to it."""
+"""Levels of a tree that the chart shows at once; a click on a box goes down to it."""
 
 GROUND = "var(--line)"
 ALL = "all"

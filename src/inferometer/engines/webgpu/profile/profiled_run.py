@@ -75,7 +75,7 @@ class ProfiledRun:
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """Of each submission, how many of its tokens are part of the answer."""
+        """How many tokens of each submission are part of the answer."""
         left, found = len(self.tokens), []
         for submission in self.submissions:
             found.append(min(left, len(submission.tokens)))
