@@ -27,10 +27,10 @@ def p_of_difference(delta: float, deviation: float) -> float:
 
 
 def p_of_calls(before: Values, after: Values) -> float:
-    """The p-value of no difference between the times of a call, by their logarithms in each unit: a few long units hide
-    nothing.
+    """The p-value of no difference between the times of a call, by their logarithms in each unit.
 
-    In pairs of units where both runs have as many (see `Units.resample`), else Welch's test.
+    Logarithms, since a few long units must hide nothing. In pairs of units where both runs have as many (see
+    `Units.resample`), else Welch's test.
     """
     from scipy.special import stdtr
 
