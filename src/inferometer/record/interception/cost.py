@@ -54,7 +54,7 @@ def op_cost_ns(torch: Any, make: "Callable[[Sink], Recorder]") -> float:
     return max(intercepted - plain, 0.0)
 
 
-def in_words(ops: int, each_ns: float, wall_ns: int) -> str:
+def cost_note(ops: int, each_ns: float, wall_ns: int) -> str:
     """One line for the notes."""
     took_ns = ops * each_ns
     share = f", {took_ns / wall_ns:.2%} of the recorded time" if wall_ns > 0 else ""
