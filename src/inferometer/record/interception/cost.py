@@ -35,7 +35,7 @@ class OpCount:
             self.ops += rows
 
     def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
-        """Nothing to tell."""
+        """Dropped."""
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """Nothing to lose."""
