@@ -216,7 +216,7 @@ def compare(
         program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host, is_slower)
         judged = _with_repair(judge(changes, slowdown, causes, calibration, program), changes)
         judged = _with_phase(judged, leading, each)
-        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
+        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed comes first
     compares_times = not comparable.stops and slowdown.has_times
     return Comparison(
         base=base.facts.source,

@@ -63,7 +63,7 @@ class Amounts:
     def of_most_calls(self) -> tuple[float | None, int]:
         """The ratio of functions with most of the calls, if not most of the names, and how many these are.
 
-        Layers repeat a few kernels; what stands before and after them has many.
+        Layers repeat a few kernels; what is before and after them has many.
         """
         ratios, weights = self.calls["ratio"].to_numpy(), self.calls["base_calls"].to_numpy()
         for ratio in np.unique(ratios).tolist():

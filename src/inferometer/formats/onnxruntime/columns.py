@@ -69,7 +69,7 @@ def computing(nodes: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         nodes: `op`, `provider`, `process`, `thread`, `start_ns`, `dur_ns`, `external_id`, in the order of the file,
-            where a node stands after those that it runs.
+            where a node comes after those that it runs.
     """
     lane = ["process", "thread"]
     ordered = nodes.with_row_index("place").sort(

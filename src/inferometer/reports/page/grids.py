@@ -1,6 +1,6 @@
 """Tables as the page's template writes them: cells as text and exact value, groups with sums, and what is left out.
 
-The column of names stands first and heads its row. Names are short, as on a terminal, and whole where they are asked
+The column of names comes first and heads its row. Names are short, as on a terminal, and whole where they are asked
 for. Columns in which no row has anything are named below. Sums are of whole groups, also where not every row is shown.
 """
 

@@ -155,7 +155,7 @@ class ProfiledRun:
 
 
 def pass_phase(one: Pass) -> Literal["prefill", "decode"]:
-    """The phase that a pass's time counts to: its head belongs to what stands before it."""
+    """The phase that a pass's time counts to: its head belongs to what is before it."""
     return "prefill" if "prefill" in one.phases else "decode"
 
 

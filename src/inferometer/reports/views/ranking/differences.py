@@ -88,7 +88,7 @@ def differences_section(found: Differences) -> Section:
 
 
 def difference_remarks(found: Differences) -> list[str]:
-    """The verdict over all shapes first, then operators and candidates, drift, and what stands in one run alone."""
+    """The verdict over all shapes first, then operators and candidates, drift, and what is in one run alone."""
     wholes = {each.candidate: each for each in found.wholes}
     drifts = [words for each in found.drifts for words in _of_drift(each, wholes[each.candidate], found.smallest)]
     return [_summary(found), *_of_operators(found), *drifts, *_only_one(found)]
