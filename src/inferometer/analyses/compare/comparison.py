@@ -216,7 +216,7 @@ def compare(
         program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host, is_slower)
         judged = _with_repair(judge(changes, slowdown, causes, calibration, program), changes)
         judged = _with_phase(judged, leading, each)
-        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed comes first
+        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     compares_times = not comparable.stops and slowdown.has_times
     return Comparison(
         base=base.facts.source,
@@ -244,7 +244,7 @@ def compare(
 
 
 def _both(sides: Sides) -> tuple[Activity, Activity]:
-    """Activities of the first pair: all pairs have what any has."""
+    """Of the first pair: all have what any has."""
     return sides.pairs[0].base, sides.pairs[0].candidate
 
 
