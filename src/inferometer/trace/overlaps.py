@@ -79,7 +79,7 @@ def _compare_with_other_calls(crowded: pl.DataFrame, launches: pl.LazyFrame) -> 
 
 
 def _times(rows: pl.DataFrame) -> tuple[_Ints, _Ints, _Ints]:
-    """Start of each row, its end with the rounding taken off, and its lane."""
+    """Of each row its start, the end with the rounding taken off, and its lane."""
     starts = rows["start_ns"].to_numpy()
     return starts, starts + rows["dur_ns"].to_numpy() - _ROUNDING_NS, rows["lane"].to_numpy()
 
@@ -91,7 +91,7 @@ def _parts(lanes: _Ints) -> Iterator[slice]:
 
 
 def _second_least(times: _Ints, lanes: _Ints) -> _Ints:
-    """The second least of the times from each row to the end of its lane."""
+    """Of the times from each row to the end of its lane, the second least."""
     second = np.empty_like(times)
     for part in _parts(lanes):
         backward = times[part][::-1]

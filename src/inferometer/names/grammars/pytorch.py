@@ -261,7 +261,7 @@ def _meaning(operator: str, dtype: str | None, *, casts: bool) -> tuple[Family, 
 
 
 def _library(functor: str) -> Library:
-    """Other libraries use PyTorch's template too: theirs is the operator that comes first."""
+    """Other libraries use PyTorch's template too: theirs is the operator that stands first."""
     space = functor.split("::", 1)[0]
     return known_spaces().get(space, "pytorch") if "::" in functor and space != "at" else "pytorch"
 
