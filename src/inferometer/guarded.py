@@ -27,11 +27,11 @@ import msgspec
 from inferometer.errors import FormatError, InputError, Unavailable, clean
 
 LEAST_BYTES = 256 << 20
-"""Of data: what Python with Polars and the smallest trace, or with torch, needs."""
+"""Memory for data: what Python with Polars and the smallest trace, or with torch, needs."""
 MEMORY_BYTES = 2 << 30
-"""Of address space. A tokenizer of 262,144 tokens and as many merges takes 0.3 GB of it while it is loaded."""
+"""Address space. A tokenizer of 262,144 tokens and as many merges takes 0.3 GB of it while it is loaded."""
 SECONDS = 10.0
-"""Of the processor, for a call. That tokenizer loads in 0.8 s; a template takes milliseconds."""
+"""Seconds of the processor, for a call. That tokenizer loads in 0.8 s; a template takes milliseconds."""
 
 _PATIENCE = 10  # times as long by the clock: on a machine that does other work
 _START_S = 60.0

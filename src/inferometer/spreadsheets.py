@@ -1,7 +1,7 @@
 """Text in cells of CSV and TSV: a spreadsheet takes some of it for a formula, which may call programs or send data.
 
 It does for text that begins with `=`, `+`, `-` or `@`, full-width ones too, whatever blanks, marks of byte order or
-quotes stand before them, and for text that begins with a tab or a line break, after which another cell could begin.
+quotes come before them, and for text that begins with a tab or a line break, after which another cell could begin.
 Such a cell gets a quote in front, which makes it text.
 """
 

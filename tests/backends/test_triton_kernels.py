@@ -20,7 +20,8 @@ from inferometer.backends.triton.decoder import DECODER  # noqa: E402
 from inferometer.bench.builds.building import build_candidate  # noqa: E402
 from inferometer.bench.candidates import Candidate  # noqa: E402
 from inferometer.bench.comparison import compare_outputs  # noqa: E402
-from inferometer.bench.isolation import CandidateProcess, Session  # noqa: E402
+from inferometer.bench.isolation import CandidateProcess  # noqa: E402
+from inferometer.bench.session import Session  # noqa: E402
 from inferometer.engines import arms  # noqa: E402
 from inferometer.errors import Unavailable, UnknownName  # noqa: E402
 from inferometer.operators import require_operator  # noqa: E402

@@ -10,10 +10,10 @@ import pytest
 from inferometer.bench.candidate_files import files_of
 from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.race import Pace
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
+from inferometer.bench.session import ProcessLimits
 from inferometer.bench.shapes import choose_shapes, fit_device
 from inferometer.bench.timer_choice import choose_timer
 from inferometer.errors import InputError, Unavailable, UnknownName

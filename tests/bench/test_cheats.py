@@ -18,12 +18,13 @@ from inferometer.bench.conditions import Watch
 from inferometer.bench.correct import Plan
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.fast import Heat, Measured, time_heat
-from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
+from inferometer.bench.isolation import CandidateProcess
 from inferometer.bench.lineup import Lineup, Round
 from inferometer.bench.race import Caught, Pace, refuse_odd
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
 from inferometer.bench.sandbox import require_sandbox
+from inferometer.bench.session import ProcessLimits, Session
 from inferometer.bench.shapes import ChosenShapes
 from inferometer.errors import Unavailable
 from inferometer.operators import require_operator

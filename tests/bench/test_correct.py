@@ -8,9 +8,9 @@ import pytest
 from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan
 from inferometer.bench.evaluation import Evaluation
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
+from inferometer.bench.session import ProcessLimits
 from inferometer.bench.shapes import ChosenShapes, choose_shapes
 from inferometer.errors import InputError
 from inferometer.operators import require_operator

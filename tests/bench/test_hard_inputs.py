@@ -10,9 +10,9 @@ from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.exchange.evaluations import status_of
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
+from inferometer.bench.session import ProcessLimits
 from inferometer.bench.shapes import ChosenShapes
 from inferometer.operators import require_operator
 from inferometer.operators.hard_cases import HardCases

@@ -16,7 +16,8 @@ import pytest
 from inferometer.bench.answers import UnreadableAnswer, read_answer
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session, while_alive
+from inferometer.bench.isolation import CandidateProcess, while_alive
+from inferometer.bench.session import ProcessLimits, Session
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.operators import require_operator
 

@@ -12,9 +12,9 @@ import pytest
 from inferometer.backends.torch import kernels
 from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
+from inferometer.bench.session import ProcessLimits
 from inferometer.bench.shapes import choose_shapes
 from inferometer.operators import operators, require_operator
 from inferometer.operators.operator import Operator

@@ -118,7 +118,7 @@ LONGEST_GROUP = 8
 """Kernels in a row that may have become one; more is another program, not a fusion."""
 
 SAME_PLACE = 0.8
-"""Part of a kernel's calls that must stand where the other's stand for one to have taken its place."""
+"""Part of a kernel's calls that must be where the other's are for one to have taken its place."""
 
 RELIABLE_STEPS = 0.75
 """Confidence from which on found steps are compared. Of the synthetic traces in `benchmarks/steps_truth.py`, those

@@ -102,7 +102,7 @@ def _in_time(start_ns: Rows, rows: Rows) -> Rows:
 
 
 def _first(ids: Rows, rows: Rows, wanted: Rows) -> Rows:
-    """Of each wanted id, the first of the rows that have it; -1 where none has.
+    """The first row that has each wanted id; -1 where none has.
 
     Most ids of a capture are counted up, and a table answers; those far from the middle one are searched for.
     """

@@ -14,7 +14,7 @@ Part = Callable[[Model, ModelStep, int], Iterator[OperatorCall]]  # of one layer
 
 
 def pre_norm_decoder(model: Model, step: ModelStep, attention: Part) -> Iterator[OperatorCall]:
-    """A whole step where a norm stands before each of the two halves of a layer (Llama and most that came after it)."""
+    """A whole step where a norm comes before each of the two halves of a layer (Llama and most that came after it)."""
     yield embedding(model, step)
     for layer in range(model.layers):
         yield calls.rms_norm(step, "input_norm", layer, model.hidden)
@@ -27,7 +27,7 @@ def pre_norm_decoder(model: Model, step: ModelStep, attention: Part) -> Iterator
 
 
 def sandwich_decoder(model: Model, step: ModelStep, attention: Part) -> Iterator[OperatorCall]:
-    """A whole step where norms stand before and behind each half, and embeddings are scaled by the root of `hidden`."""
+    """A whole step where norms come before and after each half, and embeddings are scaled by the root of `hidden`."""
     yield embedding(model, step)
     yield calls.elementwise(step, "scale", "embedding_scale", None, model.hidden, inputs=1, flops=1)
     for layer in range(model.layers):

@@ -234,7 +234,7 @@ def rope(step: ModelStep, role: str, layer: int, *, heads: int, width: int) -> O
 
 
 def kv_write(step: ModelStep, layer: int, width: int) -> OperatorCall:
-    """New keys and values, `width` numbers a token, go into the cache; no arithmetic."""
+    """New keys and values, `width` numbers per token, go into the cache; no arithmetic."""
     elements = step.rows * width
     return OperatorCall(
         "kv_write",

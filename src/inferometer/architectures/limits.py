@@ -12,7 +12,7 @@ from inferometer.errors import FormatError
 LAYERS = 4_096
 """A step has some twenty calls per layer. Llama 3.1 405B has 126."""
 EXPERTS = 8_192
-"""Of a layer. DeepSeek V3 has 256."""
+"""Experts of a layer. DeepSeek V3 has 256."""
 HEADS = 65_536
 """Gemma 3 27B has 32, DeepSeek V3 128."""
 HEAD_DIM = 65_536
@@ -35,7 +35,7 @@ FIELDS: Mapping[str, int] = {
     **dict.fromkeys(("shared_expert_intermediate_size", "query_pre_attn_scalar", "image_size", "patch_size"), WIDTH),
     **dict.fromkeys(("vocab_size", "num_labels", "pad_token_id", "image_token_index"), VOCABULARY),
 }
-"""The largest value of each field, wherever it stands in a configuration."""
+"""The largest value of each field, wherever it is in a configuration."""
 
 
 def most_of(field: str) -> int:
@@ -66,7 +66,7 @@ def require_sizes(config: Mapping[str, Any], where: str) -> None:
 
 
 def _objects(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """It and every object in it, with where it stands. Without recursion, since files may nest deeply."""
+    """It and every object in it, with where it is. Without recursion, since files may nest deeply."""
     waiting: list[tuple[str, Mapping[str, Any]]] = [("", config)]
     while waiting:
         prefix, fields = waiting.pop()

@@ -44,7 +44,7 @@ class DecoderKernels:
 
 
 def _load_none(name: str) -> Kernel:
-    """Of a backend that has none of the catalogue's operators."""
+    """`load` of a backend that has none of the catalogue's operators."""
     raise UnknownName("kernel", name, ())
 
 

@@ -101,7 +101,7 @@ def image_of(tensors: "Mapping[str, Tensor]") -> Image:
 
 
 Described = Sequence[tuple[str, list[int], list[int]]]
-"""Of each output its dtype, shape and strides, as the other side has them: anything may stand there."""
+"""Of each output its dtype, shape and strides, as the other side has them: anything may be there."""
 
 Kept = tuple[bytearray, Described]
 """A copy of what lay in shared memory when a call ended, and what tensors the other side says that it is."""

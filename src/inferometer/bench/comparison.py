@@ -9,7 +9,7 @@ fp8 value is rounded the other way. So errors are measured against the size of w
   against itself or its row, at most `NUMBER` times as much;
 - fp8 values that round an exactly defined number (`Operator.quantised`): at most `FLIPPED` of them, and the ties
   of two rows, to a neighbour;
-- integers and `Operator.exact`: to the bit. Infinities and NaN must stand where they are wanted.
+- integers and `Operator.exact`: to the bit. Infinities and NaN must be where they are wanted.
 """
 
 from collections.abc import Iterator, Mapping

@@ -106,11 +106,11 @@ class Watch:
 
     @property
     def cpu_share(self) -> float:
-        """Of one core, what sampling took."""
+        """What sampling took, as a share of one core."""
         return self._cpu_ns / max(1, self.samples[-1].ended_ns - self.samples[0].began_ns) if self.samples else 0.0
 
     def conditions(self) -> Conditions:
-        """Of all samples so far."""
+        """Conditions by all samples so far."""
         samples = tuple(self.samples)
         counted = Counter(reason for sample in samples for reason in sample.reasons)
         return Conditions(

@@ -15,9 +15,10 @@ from inferometer.bench.candidates import Candidate
 from inferometer.bench.comparison import ROW, OutputCheck
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.hard_inputs import HardChecks
-from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session, while_alive
+from inferometer.bench.isolation import CandidateProcess, while_alive
 from inferometer.bench.one_call import check_call, first_wrong
 from inferometer.bench.results import ShapeResult
+from inferometer.bench.session import ProcessLimits, Session
 from inferometer.bench.shapes import ChosenShapes, index_of
 from inferometer.bench.variants import lay_apart, vary
 from inferometer.operators.operator import Operator

@@ -17,13 +17,14 @@ from inferometer.bench.candidates import Candidate
 from inferometer.bench.conditions import Watch, drop_throttled
 from inferometer.bench.correct import OnProgress, Plan
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import Session, while_alive
+from inferometer.bench.isolation import while_alive
 from inferometer.bench.lineup import Lineup
 from inferometer.bench.profiles.attribution import attribute_device, attribute_host
 from inferometer.bench.profiles.kernel_times import kernel_times
 from inferometer.bench.race import Caught, Pace, Race, Times
 from inferometer.bench.results import Attribution, Mode, ShapeResult, Timing, Versus
 from inferometer.bench.samples import compare_times, summarize_times
+from inferometer.bench.session import Session
 from inferometer.bench.variants import vary
 from inferometer.errors import InputError
 from inferometer.operators.operator import Operator

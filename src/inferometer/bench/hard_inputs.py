@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, Session
+from inferometer.bench.isolation import CandidateProcess
 from inferometer.bench.one_call import check_call, first_wrong
 from inferometer.bench.results import REFUSED
+from inferometer.bench.session import Session
 from inferometer.operators.hard_cases import HardCase
 
 MOST_BYTES = 1 << 30

@@ -1,6 +1,6 @@
-"""A candidate in a process of its own, with limits of time and memory, that is sent inputs and sends back outputs.
+"""A candidate in a process of its own, which is sent inputs and sends back outputs.
 
-What they send back is read as tensors only, never as code. The process is ended, with all that it started, when a call
+What it sends back is read as tensors only, never as code. The process is ended, with all that it started, when a call
 takes too long and when the work is done.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -23,15 +23,14 @@ import msgspec
 
 from inferometer.bench.answers import Answer, UnreadableAnswer, read_answer
 from inferometer.bench.arena import Arena
-from inferometer.bench.candidates import Candidate
-from inferometer.bench.contracts import contract_of, made_of
+from inferometer.bench.contracts import made_of
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.outside import descendants
 from inferometer.bench.results import Interpreted
 from inferometer.bench.sandbox import sandboxed
+from inferometer.bench.session import Session
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import clean
-from inferometer.operators.operator import Operator
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,68 +41,11 @@ _KEPT = (
     "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HOME", "TMPDIR", "LANG", "CUDA_HOME",
     "ROCM_PATH", "CC", "CXX", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "MAX_JOBS",
 )  # fmt: skip
-_FREE_SHARE = 0.8
 _LONGEST_REPLY = 64 << 20  # bytes; the times of a million calls
 _LOOK_S = 0.01
 _ENDING_S = 2.0  # for a process that closed its replies
 _MOST_CONCERNS, _LONGEST_CONCERN = 64, 200
 _CHANNEL = "it wrote to the channel of its replies"
-
-
-@dataclass(frozen=True)
-class ProcessLimits:
-    """What a candidate may take: seconds a call, bytes of memory (None: 80 % of the host's), threads of torch.
-
-    On a GPU the bytes are of its memory, and None is all of it. Where calls are timed on a CPU there is one thread.
-    """
-
-    seconds: float = 60.0
-    memory_bytes: int | None = None
-    threads: int = 2
-
-    def memory_on(self, device: str) -> int | None:
-        """What holds on a device."""
-        if self.memory_bytes is not None or device != "cpu":
-            return self.memory_bytes
-        return int(_FREE_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-
-
-@dataclass(frozen=True)
-class Session:
-    """What a process is for: `timed` ones are asked for rounds of calls, others for answers.
-
-    `sandbox`: it runs in bubblewrap.
-    """
-
-    operator: Operator
-    candidate: Candidate
-    device: str = "cpu"
-    timed: bool = False
-    limits: ProcessLimits = field(default_factory=ProcessLimits)
-    sandbox: bool = False
-
-    @property
-    def interprets(self) -> bool:
-        """Whether Triton's kernels are interpreted: on a CPU, those of a candidate and of backends made of them."""
-        return self.device == "cpu" and self.candidate.interpreted
-
-    @property
-    def shares_memory(self) -> bool:
-        """Whether inputs and outputs of timed calls lie in memory of both sides: on a CPU."""
-        return self.timed and self.device == "cpu"
-
-    def as_request(self) -> dict[str, Any]:
-        """The first line that the process reads."""
-        return {
-            "operator": self.operator.name,
-            "job": None if self.operator.job is None else str(self.operator.job),
-            "contract": contract_of(self.operator),
-            "lane": self.candidate.as_request(),
-            "device": self.device,
-            "timed": self.timed,
-            "threads": 1 if self.shares_memory else self.limits.threads,  # others would wait for each
-            "memory_bytes": self.limits.memory_on(self.device),
-        }
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ import numpy as np
 from inferometer.bench.arena import ALIGNED, HALVES, Arena, Image, Kept, image_of, restore, size_of
 from inferometer.bench.contracts import made_of
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, Deadline, Reply, Session
+from inferometer.bench.isolation import CandidateProcess, Deadline, Reply
 from inferometer.bench.outside import Clock, Standing, cpu_ns, look_at
+from inferometer.bench.session import Session
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,7 +95,7 @@ class Lineup:
 
     @property
     def pids(self) -> list[int]:
-        """Of all processes."""
+        """Numbers of all processes."""
         return [lane.process.pid for lane in self.lanes]
 
     @property

@@ -14,7 +14,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Manifest:
-    """Of the package's folder, by path in it."""
+    """Hashes of the files in the package's folder, by path."""
 
     hashes: Mapping[str, bytes]
 

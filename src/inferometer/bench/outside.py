@@ -109,7 +109,7 @@ def cpu_ns(pid: int) -> int | None:
 
 
 def look_at(pid: int) -> Standing:
-    """Of a process now."""
+    """How a process stands now."""
     if not _IS_LINUX:
         return Standing()
     children = tuple((each, cpu_ns(each) or 0) for each in descendants(pid))

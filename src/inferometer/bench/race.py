@@ -66,7 +66,7 @@ class Times:
 
     @classmethod
     def of(cls, lanes: int) -> "Times":
-        """Of so many candidates, empty."""
+        """Empty times for so many candidates."""
         return cls([[] for _ in range(lanes)], [[] for _ in range(lanes)], [0] * lanes)
 
 

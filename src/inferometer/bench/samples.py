@@ -63,7 +63,7 @@ def compare_times(base: str, base_ns: Sequence[float], own_ns: Sequence[float], 
 
 
 def judge(low: float, high: float) -> Verdict:
-    """Of the interval of a speedup."""
+    """The verdict that the interval of a speedup allows."""
     if low > 1 + NOTICEABLE:
         return "faster"
     if high < 1 / (1 + NOTICEABLE):

@@ -6,10 +6,10 @@ from typing import Any
 
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import ProcessLimits, Session
 from inferometer.bench.lineup import Lineup
 from inferometer.bench.race import Caught, Pace, ProfileTimes, Race
 from inferometer.bench.results import Timer
+from inferometer.bench.session import ProcessLimits, Session
 from inferometer.errors import InputError, Unavailable
 from inferometer.operators import require_operator
 

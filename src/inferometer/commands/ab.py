@@ -113,7 +113,7 @@ class _Asked(NamedTuple):
     seed: int
 
     def texts(self) -> list[str]:
-        """Of all arms, the base first."""
+        """Texts of all arms, the base first."""
         default = _BASE if self.arms else f"{_BASE},{'compile' if self.on == 'cpu' else 'triton'}"
         named = [each.strip() for each in (self.backends or default).split(",")]
         return [*named, *self.arms]

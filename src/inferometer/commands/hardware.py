@@ -88,9 +88,9 @@ def _measure(how: _Measuring) -> "Result":
     subject = find_subject(how.on)
     path = Path(how.output or file_name(subject))
     place = NewFile(path, force=how.force, kind=DEVICE_FILE)  # refuses before the time is spent
-    with working() as tell:
+    with working() as say:
         measured = measure_subject(
-            subject, QUICK if how.quick else FULL, tell=lambda fact: tell(f"a measurement: {name_fact(fact)}")
+            subject, QUICK if how.quick else FULL, on_fact=lambda fact: say(f"a measurement: {name_fact(fact)}")
         )
     with place as file:
         file.write_bytes(encode_device(measured.device))

@@ -199,7 +199,7 @@ def _read_weights(shapes: str) -> "GivenWeights":
 
 
 def _name(path: str) -> str:
-    """Of the file, without its folder; what isn't text in it is replaced."""
+    """Name of the file, without its folder; what isn't text in it is replaced."""
     return Path(path).name.encode("utf-8", "replace").decode()
 
 

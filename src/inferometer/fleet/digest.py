@@ -83,7 +83,7 @@ def _modelled(evidence: LaunchEvidence, trace: Trace) -> Roofline:
 
 
 def _recorded_steps(trace: Trace) -> StepTable | None:
-    """Of a source without launches."""
+    """Steps of a source without launches."""
     try:
         return step_table(trace)
     except InputError:

@@ -11,7 +11,7 @@ import polars as pl
 from inferometer.trace.tables import Column, Table
 
 VERSION: Final = 1
-"""Of the digests. Rises when a column is added or changes its meaning: digests of another version are made again."""
+"""Of digests. Rises when a column is added or changes its meaning: digests of another version are made again."""
 
 TRACE: Final = "trace"
 """The column that the fleet's tables have first: the SHA-256 of the content, in hexadecimal."""

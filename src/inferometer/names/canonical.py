@@ -110,7 +110,7 @@ def _rewrite_whole(head: str, *, is_function: bool) -> Canonical:
 
 
 def _rewrite_by_pieces(head: str) -> Canonical | None:
-    """The quick way, for `path<arguments>`: names share most of what stands between their commas. None for others."""
+    """The quick way, for `path<arguments>`: names share most of what is between their commas. None for others."""
     path, bracket, inside = head.partition("<")
     path = _read_path(path)
     if not bracket and path:
@@ -139,7 +139,7 @@ def _rewrite_by_pieces(head: str) -> Canonical | None:
 
 
 class _Piece(msgspec.Struct, frozen=True, gc=False):
-    """What stands between two commas: how many templates it closes and opens, and how many more `(` than `)` it has.
+    """What is between two commas: how many templates it closes and opens, and how many more `(` than `)` it has.
 
     `text` is its canonical form, None where that depends on the rest of the name.
     """
@@ -188,7 +188,7 @@ def _unpaired_templates(text: str) -> tuple[int, int] | None:
 
 
 def _needs_the_rest(text: str, opens: int) -> bool:
-    """Whether a return type may end in `text`, or a `const` in it stands before a type that ends outside it."""
+    """Whether a return type may end in `text`, or a `const` in it comes before a type that ends outside it."""
     return _ODD_SPACE.search(text) is not None or (opens > 0 and _LEADING_CONST.search(text) is not None)
 
 

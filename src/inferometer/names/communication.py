@@ -96,7 +96,7 @@ def find_collective(name: str) -> Collective | None:
 
 
 def done_halves(names: Collection[str]) -> frozenset[str]:
-    """Of these kernels, those that wait for the end of a collective which another of them begins.
+    """Those of these kernels that wait for the end of a collective which another of them begins.
 
     XLA splits `all-reduce` into `all-reduce-start` and `all-reduce-done`: both take time, but they are one collective.
     """

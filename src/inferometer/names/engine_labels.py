@@ -34,5 +34,5 @@ def layer_of_label(label: str) -> int | None:
 
 
 def role_of_label(label: str) -> str | None:
-    """What stands after the operator, without the layer; None where nothing does."""
+    """What follows the operator, without the layer; None where nothing does."""
     return None if "::" in label else class_of_label(label).partition(":")[2] or None

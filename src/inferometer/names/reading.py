@@ -112,7 +112,7 @@ def arguments_of(template: str, text: str) -> tuple[str, ...]:
 
 
 def last_word(path: str) -> str:
-    """What stands after the last `::`."""
+    """What is after the last `::`."""
     return path.rsplit("::", 1)[-1]
 
 

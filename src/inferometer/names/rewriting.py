@@ -28,7 +28,7 @@ class Canonical(msgspec.Struct, frozen=True, gc=False):
 
 
 def rewrite(name: str, *, is_function: bool) -> Canonical:
-    """The whole name; what stands before the last word of a function is its return type."""
+    """The whole name; what is before the last word of a function is its return type."""
     walk = _walk(_TOKEN.findall(name))
     frame = walk.frame
     if (is_function or frame.parts[:1] == ["void"]) and frame.parts and not frame.parts[-1].endswith(CALL):
@@ -44,7 +44,7 @@ def rewrite_part(text: str) -> str:
 
 
 class _Frame:
-    """What stands between one pair of brackets: the text so far, and where its last argument and last word begin."""
+    """What is between one pair of brackets: the text so far, and where its last argument and last word begin."""
 
     __slots__ = ("begin", "const", "function", "keep", "opening", "parts", "word")
 
@@ -89,7 +89,7 @@ class _Frame:
 class _Walk:
     """The frames of a name, from the outermost to the one that is open. `arguments`: of the last template outside all.
 
-    `parens` counts the open parentheses; `after_space`: whether white space stands before the token at hand.
+    `parens` counts the open parentheses; `after_space`: whether white space comes before the token at hand.
     """
 
     __slots__ = ("after_space", "arguments", "frame", "outer", "parens")
@@ -203,7 +203,7 @@ def _place_space(frame: _Frame) -> None:
 
 
 def _is_call(parts: list[str], frame: _Frame) -> bool:
-    """Whether a bracket that opens now holds the parameters of what stands before it."""
+    """Whether a bracket that opens now holds the parameters of what is before it."""
     if len(parts) == frame.begin:
         return False
     before = parts[-1]

@@ -15,7 +15,7 @@ _ROWS = 1 << 12  # rows of experts drawn at once
 
 
 def lengths(each: Sequence[int]) -> Any:
-    """Of sequences, int32."""
+    """Lengths of sequences, int32."""
     import numpy as np
 
     return np.array(each, np.int32)

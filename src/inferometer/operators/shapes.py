@@ -44,7 +44,7 @@ class Traced(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def mean_ns(self) -> float | None:
-        """Of a call."""
+        """Mean time of a call."""
         return None if self.total_ns is None or not self.calls else self.total_ns / self.calls
 
 

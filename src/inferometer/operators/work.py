@@ -88,7 +88,7 @@ class Work:
 
     @property
     def matrix_flops(self) -> int:
-        """Of all products, without padding."""
+        """Flops of all matrix products, without padding."""
         return sum(product.flops for product in self.products)
 
     @property

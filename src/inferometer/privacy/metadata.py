@@ -1,4 +1,4 @@
-"""What stands next to a profile's events and nobody meant to share: secrets, the environment, who and where.
+"""What is next to a profile's events and nobody meant to share: secrets, the environment, who and where.
 
 A field is a tree of parsed JSON. Found are the place (`metadata.system.env.HF_TOKEN`) and the kind, never the value.
 """

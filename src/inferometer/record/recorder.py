@@ -200,10 +200,10 @@ class Recording:
             self._op_ns = op_cost_ns(sys.modules["torch"], lambda sink: self.makers.ops(sink, self.options))
 
     def _note_cost(self, sink: LateSink) -> None:
-        from inferometer.record.interception.cost import in_words
+        from inferometer.record.interception.cost import cost_note
 
         if self._op_ns is not None and sink.ops:
-            line = in_words(sink.ops, self._op_ns, sink.clock.now() - self._began_ns)
+            line = cost_note(sink.ops, self._op_ns, sink.clock.now() - self._began_ns)
             sink.change_facts(_noting(line))
 
     def _begin_steps(self) -> None:

@@ -52,7 +52,7 @@ def markdown_table(section: Section, *, level: int = 3) -> str:
 
 
 def _to_share(label: str, text: str) -> str:
-    """What stands in a list of facts: of a file, its name without the folders of this machine."""
+    """What is in a list of facts: of a file, its name without the folders of this machine."""
     return without_folders(text) if label == "File" else text
 
 

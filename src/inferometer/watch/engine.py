@@ -37,7 +37,7 @@ class Readings:
 
     @property
     def clock(self) -> Clock:
-        """Of all rows."""
+        """The clock that all rows are on."""
         return self._onward.clock
 
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:

@@ -75,7 +75,7 @@ class Following:
 
     @property
     def losses(self) -> Losses:
-        """Of all stores, as they were at the last look."""
+        """Losses of all stores, as they were at the last look."""
         together = Losses(frozenset({"steps"}))
         for store in self._stores.values():
             together.add(store.losses)

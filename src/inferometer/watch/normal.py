@@ -135,6 +135,6 @@ class Normal:
 
 
 def _log_ratios(expected: Expected, steps: list[WatchedStep]) -> Floats:
-    """Of those that can be judged. Shape (steps,)."""
+    """Logarithms of measured over expected time, of steps that can be judged. Shape (steps,)."""
     pairs = ((step.dur_ns, expected.time_ns(step.work)) for step in steps)
     return np.array([math.log(dur_ns / expected_ns) for dur_ns, expected_ns in pairs if expected_ns])

@@ -51,7 +51,7 @@ class Recent:
         self._counts[key][1] += judged.step.dur_ns
 
     def now(self) -> Iterator[Now]:
-        """Of each owner and phase."""
+        """The present state of each owner and phase."""
         for (owner, phase), last in list(self._last.items()):
             steps = [*last]
             took = float(np.mean([judged.step.dur_ns for judged in steps]))

@@ -19,7 +19,7 @@ _LAST_S = 60.0  # that open questions are waited for at the end
 
 
 class What(StrEnum):
-    """Of an event."""
+    """What happened."""
 
     ALARM = "alarm"
     WORSE = "worse"

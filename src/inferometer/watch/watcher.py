@@ -35,7 +35,7 @@ _SUSPECT = math.log(20)  # evidence at which steps are no longer learned from
 
 
 class State(StrEnum):
-    """Of a process."""
+    """What a process is doing, as far as its steps show."""
 
     LEARNING = "learning"
     NORMAL = "normal"
@@ -43,7 +43,7 @@ class State(StrEnum):
 
 
 class Kind(StrEnum):
-    """Of a change."""
+    """What changed."""
 
     ALARM = "alarm"
     WORSE = "worse"
@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class PhaseSlowdown:
-    """Of the slow steps of one phase: `ratio` is their time over what they should have taken, between `low` and `high`.
+    """The slow steps of one phase: `ratio` is their time over what they should have taken, between `low` and `high`.
 
     That is a 98 % interval, None of fewer than `_FEWEST` steps.
     """

@@ -12,7 +12,7 @@ __all__ = ["NEEDED", "find_why", "windows_of"]
 
 _NOT_SHOWN = "Compared as two runs, the slow time is not slower."
 LONGEST_NS = 10 * 60 * 10**9
-"""Of the normal time before the onset, that is compared: what was long ago may have had other reasons to differ."""
+"""How much of the normal time before the onset is compared: what was long ago may have had other reasons to differ."""
 
 
 def find_why(trace: Trace, begin_ns: int, first_ns: int, last_ns: int, end_ns: int) -> Why | None:

@@ -8,10 +8,10 @@ import pytest
 from tests.bench.problems.datasets import write
 
 from inferometer.bench.correct import Plan
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.problems.kernelbench import make_operator, read_problem
 from inferometer.bench.problems.running import SuiteOutcome, run_suite
 from inferometer.bench.problems.suite import Preparation, find_problems
+from inferometer.bench.session import ProcessLimits
 from inferometer.errors import FormatError
 
 LIMITS = ProcessLimits(seconds=120)

@@ -18,11 +18,11 @@ from tests.bench.problems.datasets import (
 )
 
 from inferometer.bench.correct import Plan
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.problems.running import SuiteOutcome, run_suite
 from inferometer.bench.problems.suite import Preparation, find_problems
 from inferometer.bench.problems.traces import traces_of, write_traces
 from inferometer.bench.race import Pace
+from inferometer.bench.session import ProcessLimits
 from inferometer.errors import InputError
 
 pytest.importorskip("torch", reason="torch isn't installed")

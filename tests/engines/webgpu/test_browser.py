@@ -17,7 +17,8 @@ from tests.engines.webgpu.scripted_page import runs
 
 from inferometer.backends.wgsl.source import kernel_names, read_kernel
 from inferometer.engines.webgpu.browser.chromium import find_chromium
-from inferometer.engines.webgpu.browser.session import BrowserSession, open_browser
+from inferometer.engines.webgpu.browser.opening import open_browser
+from inferometer.engines.webgpu.browser.session import BrowserSession
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.run.executor import Content, DeviceLost, Request, Submission, Timing
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
@@ -268,7 +269,7 @@ def test_what_dies_in_the_middle_is_a_lost_device_and_its_submits_are_kept(whole
 def test_chromium_ends_by_itself_when_python_is_killed(browser: BrowserSession, tmp_path: Path) -> None:
     text = """if True:
         import os, pathlib, signal, sys
-        from inferometer.engines.webgpu.browser.session import open_browser
+        from inferometer.engines.webgpu.browser.opening import open_browser
         session = open_browser(on_text=lambda _: None, cache=pathlib.Path(sys.argv[1]))
         print(session.browser_pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -19,8 +19,8 @@ from tests.engines.webgpu.scripted_page import ScriptedPage, UserOfBrowser, runs
 from inferometer.engines.webgpu.browser.bundle import WeightFile, describe_program
 from inferometer.engines.webgpu.browser.chromium import choose_flags, find_chromium
 from inferometer.engines.webgpu.browser.messages import PageSubmission, TimeStep, find_clock
+from inferometer.engines.webgpu.browser.opening import open_browser
 from inferometer.engines.webgpu.browser.server import PageServer
-from inferometer.engines.webgpu.browser.session import open_browser
 from inferometer.engines.webgpu.program import Buffer
 from inferometer.engines.webgpu.run.executor import Content, DeviceLost, Request, Submission
 from inferometer.errors import FormatError, InputError, Unavailable

@@ -80,7 +80,8 @@ def open_candidate(path: Path, rng: Random) -> None:
     import torch
 
     from inferometer.bench.failures import CandidateFailed
-    from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
+    from inferometer.bench.isolation import CandidateProcess
+    from inferometer.bench.session import ProcessLimits, Session
 
     session = Session(require_operator("rms_norm"), candidate, limits=ProcessLimits(seconds=20))
     tensors = {"x": torch.ones(4, 64), "weight": torch.ones(64)}

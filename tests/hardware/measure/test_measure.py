@@ -114,7 +114,7 @@ def test_what_a_device_lacks_is_left_out_with_the_reason() -> None:
     tasks = (*subject.tasks, Task("matrix.fp8", refuse))
     told: list[str] = []
     measured = measure_subject(
-        Subject("gpu:0", subject.device, "x 1", tasks), QUICK, clock=clock, tell=told.append, among=[]
+        Subject("gpu:0", subject.device, "x 1", tasks), QUICK, clock=clock, on_fact=told.append, among=[]
     )
     assert told == ["memory_bandwidth", "l2_bandwidth", "matrix.bf16", "launch", "matrix.fp8"]
     assert [each.fact for each in measured.measurements] == ["memory_bandwidth", "launch"]

@@ -19,7 +19,7 @@ import pytest
 import inferometer
 from inferometer.errors import InputError, UnknownName
 from inferometer.record.clock import Clock
-from inferometer.record.journal import parts
+from inferometer.record.journal import parts, time_order
 from inferometer.record.journal.journal import Journal
 from inferometer.record.journal.parts import Parts
 from inferometer.record.sink import Sink
@@ -394,7 +394,7 @@ def test_numbers_of_files_begin_anew_after_the_last(path: Path, monkeypatch: pyt
 def test_the_end_sorts_by_time_in_parts_of_a_good_size(
     part_bytes: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", part_bytes)
+    monkeypatch.setattr(time_order, "PART_BYTES", part_bytes)
     draw = random.Random(part_bytes)
     rows = [(i * 10 + draw.randint(0, 300) * (i % 40 == 0), i) for i in range(3_000)] + [(0, 3_000), (29_990, 3_001)]
     draw_at = sorted(draw.sample(range(len(rows)), 40))
@@ -413,7 +413,7 @@ def test_the_end_sorts_by_time_in_parts_of_a_good_size(
 
 
 def test_rows_without_a_time_stay_behind_the_row_before_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 100)
+    monkeypatch.setattr(time_order, "PART_BYTES", 100)
     with quiet(path) as journal:
         for times in ([None, 5, None, 3], [None, None], [1, None]):
             lines = [f"{time}/{i}" for i, time in enumerate(times)]

@@ -161,7 +161,7 @@ def _far(rows: pl.DataFrame, limit: float) -> pl.DataFrame:
 
 
 def _away() -> pl.Expr:
-    """Of the usual sum of sizes; 0 where that is 0."""
+    """Distance as a share of the usual sum of sizes; 0 where that is 0."""
     off = pl.max_horizontal((pl.col(name) - pl.col(f"usual_{name}")).abs() for name in _SUMS)
     return pl.when(pl.col("usual_abs_sum") > 0).then(off / pl.col("usual_abs_sum")).otherwise(0.0)
 

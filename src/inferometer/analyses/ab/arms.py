@@ -134,7 +134,7 @@ def _larger(one: float | None, other: float | None) -> float | None:
 
 
 def backends_of(placed: pl.DataFrame, arm: str, count: int) -> list[frozenset[str]]:
-    """Of each of `count` nodes, the backends that ran in an arm, whoever refused before: `torch` of `torch (…)`."""
+    """The backends that ran in an arm for each of `count` nodes, whoever refused before: `torch` of `torch (…)`."""
     return _names_of(placed.filter(pl.col("arm") == arm), pl.col("backend").str.split(" (").list.first(), count)
 
 

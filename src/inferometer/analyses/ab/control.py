@@ -45,7 +45,7 @@ class KernelTest:
     def refuted(
         self, called_P: NDArray[np.bool_], logs_P: Floats, is_leaf_P: NDArray[np.bool_], level: float
     ) -> NDArray[np.bool_]:
-        """Of paths that are called different, by `logs_P`, those whose kernels weren't found to differ that way.
+        """Which paths are called different by `logs_P` though their kernels weren't found to differ that way.
 
         Only these are tested, on other completions than those that they are called different by: so of all that are
         left, at most `level` are chance. Paths that call none (`is_leaf_P`) are tested apart from their callers: one
@@ -62,7 +62,7 @@ class KernelTest:
         return np.asarray((logs_P < self.low) | (logs_P > self.high))
 
     def ratio(self, i: int) -> KernelRatio | None:
-        """Of one path."""
+        """The ratio of one path; None where it wasn't measured."""
         if np.isnan(self.logs[i]):
             return None
         interval = None if np.isnan(self.low[i]) else (float(np.exp(self.low[i])), float(np.exp(self.high[i])))

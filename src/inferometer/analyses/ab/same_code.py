@@ -36,23 +36,23 @@ def owners_of(tree: PathTree, both_P: NDArray[np.bool_]) -> list[int]:
 
 
 def is_own_code_same(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
-    """Of each path, whether both arms call it, ran the same in it, and call nothing alone that counts with it."""
+    """Whether both arms call a path, ran the same in it, and call nothing alone that counts with it. Shape (P,)."""
     return _both_call(base, candidate, owners) & _are_equal(base.backends, candidate.backends)
 
 
 def is_same_code(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
-    """Of each path, whether that holds of it and of all below it."""
+    """Whether that holds for a path and for all paths below it. Shape (P,)."""
     return _of_all_below(is_own_code_same(base, candidate, owners_of(tree, base.is_called & candidate.is_called)), tree)
 
 
 def call_the_same(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
-    """Of each path, whether both arms call the same operators at it and below it."""
+    """Whether both arms call the same operators at a path and below it. Shape (P,)."""
     both_P = _both_call(base, candidate, owners_of(tree, base.is_called & candidate.is_called))
     return _of_all_below(both_P & _are_equal(base.operators, candidate.operators), tree)
 
 
 def _both_call(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
-    """Of each path, whether both arms call it and call nothing alone that counts with it."""
+    """Whether both arms call a path and call nothing alone that counts with it. Shape (P,)."""
     both_P = base.is_called & candidate.is_called
     for i, owner in enumerate(owners):
         if owner != i:
@@ -65,5 +65,5 @@ def _are_equal(ones: Sequence[frozenset[str]], others: Sequence[frozenset[str]])
 
 
 def _of_all_below(own_P: NDArray[np.bool_], tree: PathTree) -> NDArray[np.bool_]:
-    """Of each path, whether it holds of it and of all below it."""
+    """Whether `own_P` holds for a path and for all paths below it. Shape (P,)."""
     return np.array([bool(own_P[i:end].all()) for i, end in enumerate(tree.ends)], bool)

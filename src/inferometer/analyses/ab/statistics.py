@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Verdict = Literal["faster", "slower", "same", "unclear", "too few", "carried over"]
 
 LEVEL = 0.05
-"""Of all differences that are called one, at most this part is chance; intervals hold with one less this."""
+"""Share of chance among all differences that are called one, at most; intervals hold with one less this."""
 
 SAME = 0.02
 """Arms are the same where the interval of their ratio reaches no further from 1: less is rarely worth a change."""

@@ -62,7 +62,7 @@ def without(times: ArmTimes, taken: Integers, tree: PathTree) -> ArmTimes:
 
 
 def are_disturbed(steady: ArmTimes, tree: PathTree) -> list[bool]:
-    """Of each arm, whether its repetitions, all the same work, take times too unlike to tell anything: see `MOST`."""
+    """Whether each arm's repetitions, all the same work, take times too unlike to show anything: see `MOST`."""
     whole_AR = steady.totals[:, tree.roots].sum(axis=1)
     return [_is_unlike(whole_R[whole_R > 0]) for whole_R in whole_AR]
 

@@ -16,7 +16,7 @@ from inferometer.analyses.ab.tree import PathTree
 Integers = NDArray[np.int64]
 Clock = Literal["host", "span"]
 COLUMNS: dict[Clock, str] = {"host": "dur_ns", "span": "span_ns"}
-"""Of `measurement.CALLS`."""
+"""The column of `measurement.CALLS` for each clock."""
 
 
 @dataclass(frozen=True)

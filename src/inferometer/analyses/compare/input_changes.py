@@ -87,7 +87,7 @@ def _weight(place: int, dims: str, dtypes: str) -> Weight | None:
 
 
 def _dtype(run: Mapping[Weight, int]) -> str:
-    """Of most products' weights."""
+    """The dtype of most products' weights."""
     counts: Counter[str] = Counter()
     for (_, dtype), count in run.items():
         counts[dtype] += count

@@ -87,7 +87,7 @@ def _anchors(matching: Matching, ratio: float) -> tuple[dict[str, int], dict[str
 
 
 def _order(order: pl.DataFrame, anchors: Mapping[str, int]) -> _Order:
-    """What stands between anchors. What touches a strand's end is left out."""
+    """What is between anchors. What touches a strand's end is left out."""
     names = order["function"].unique(maintain_order=True).to_list()
     number = {name: i for i, name in enumerate(names)}
     codes = order["function"].replace_strict(number, return_dtype=pl.Int64).to_numpy()

@@ -1,8 +1,8 @@
 """Did both runs do the same work in a cycle, and if not, what makes their cycles comparable.
 
-The ratio of calls a complete cycle, function by function: one common ratio far from 1 means that a cycle of the one run
-is another unit of work than of the other, a layer against a step. Functions called once per cycle in the run with the
-longer unit then mark the steps in the other: cycles between marks are one step. Without marks, times are divided by
+The ratio of calls per complete cycle, function by function: one common ratio far from 1 means that a cycle of the one
+run is another unit of work than of the other, a layer against a step. Functions called once per cycle in the run with
+the longer unit then mark the steps in the other: cycles between marks are one step. Without marks, times are divided by
 the ratio. Whole windows hold any number of steps, so there the common ratio is always divided by.
 """
 
@@ -63,7 +63,7 @@ class Amounts:
     def of_most_calls(self) -> tuple[float | None, int]:
         """The ratio of functions with most of the calls, if not most of the names, and how many these are.
 
-        Layers repeat a few kernels; what stands before and after them has many.
+        Layers repeat a few kernels; what is before and after them has many.
         """
         ratios, weights = self.calls["ratio"].to_numpy(), self.calls["base_calls"].to_numpy()
         for ratio in np.unique(ratios).tolist():

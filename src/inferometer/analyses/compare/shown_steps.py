@@ -25,10 +25,10 @@ from inferometer.analyses.compare.matches import Match
 from inferometer.trace.trace import Trace
 
 MOST_STEPS = 40
-"""Of one run."""
+"""Steps of one run that are shown."""
 
 MOST_BOXES = 3_000
-"""Of one step."""
+"""Boxes of one step that are shown."""
 
 MOST_BOXES_OF_RUN = 20_000
 BOXES = pl.Schema(

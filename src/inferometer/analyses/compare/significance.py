@@ -20,16 +20,17 @@ def interval(samples: Values) -> tuple[float, float]:
 
 
 def p_of_difference(delta: float, deviation: float) -> float:
-    """Of no difference, where samples of it deviate like this around it."""
+    """The p-value of no difference, where samples of it deviate like this around it."""
     if not deviation:
         return 0.0 if delta else 1.0
     return erfc(abs(delta) / deviation / sqrt(2))
 
 
 def p_of_calls(before: Values, after: Values) -> float:
-    """Of no difference between the times of a call, by their logarithms in each unit: a few long units hide nothing.
+    """The p-value of no difference between the times of a call, by their logarithms in each unit.
 
-    In pairs of units where both runs have as many (see `Units.resample`), else Welch's test.
+    Logarithms, since a few long units must hide nothing. In pairs of units where both runs have as many (see
+    `Units.resample`), else Welch's test.
     """
     from scipy.special import stdtr
 

@@ -80,7 +80,7 @@ class TestComparison(Result):
 
     @property
     def verdict(self) -> Verdict:
-        """Of all tests that both runs have."""
+        """The verdict on all tests that both runs have."""
         kinds = {row.kind for row in self.rows}
         if self.stops is not None or not kinds - {"new", "gone"}:
             return "not comparable"

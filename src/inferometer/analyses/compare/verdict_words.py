@@ -69,7 +69,7 @@ def say_uneven(changes: Changes) -> str:
 
 
 def times_in_words(changes: Changes) -> str:
-    """The step of both runs, and the ratio with its interval: what stands in most of the verdicts' sentences."""
+    """The step of both runs, and the ratio with its interval: what is in most of the verdicts' sentences."""
     before, after = format_duration(changes.base_step_ns), format_duration(changes.candidate_step_ns)
     if changes.step_ratio is None:
         return f"{before} -> {after}"

@@ -2,7 +2,7 @@
 
 The op is the innermost framework op open on the launching thread when the host call began. A launch of a graph replay
 has none: one call launched them all. Nor has one whose op launched more than `MOST_LAUNCHES`: such an op is a compiled
-region or a whole step, no library call. Launches that are known by their calls alone stand in the order of these, each
+region or a whole step, no library call. Launches that are known by their calls alone are in the order of these, each
 thread as a stream of its own.
 """
 

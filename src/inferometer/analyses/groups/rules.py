@@ -43,7 +43,7 @@ DECLARED_GAP_NS = 100_000
 the sampled captures, where the kernels between the two are missing."""
 
 CONTEXTS = 2
-"""Different kernels that stand before the pair, or variants of its roles."""
+"""Different kernels that come before the pair, or variants of its roles."""
 
 Ruling = Verdict | Literal["own ops", "loose", "rare", "graph", "no calls", "memory", "slow", "one context"]
 

@@ -6,7 +6,7 @@ Five of five is a share of 1, and its lower bound 0.57: small numbers can't clai
 import math
 
 Z_95 = 1.959964
-"""Of a normal distribution, 95 % lie within so many deviations."""
+"""Deviations within which 95 % of a normal distribution lie."""
 
 
 def lower_bound(hits: int, trials: int, *, z: float = Z_95) -> float:

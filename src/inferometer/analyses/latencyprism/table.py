@@ -53,7 +53,7 @@ def metric_rows(trace: Trace) -> pl.DataFrame:
 def published_table(base: pl.DataFrame, candidate: pl.DataFrame) -> pl.DataFrame:
     """The table of two processes' `metric_rows`; a row that one run lacks counts as 0 there.
 
-    Rows of equal score stand in the order of their names (published reports have them in any order).
+    Rows of equal score are in the order of their names (published reports have them in any order).
     """
     second = pl.lit(value=True)
     both = pl.concat([base.with_columns(~second.alias("second")), candidate.with_columns(second.alias("second"))])

@@ -1,6 +1,6 @@
 """Who launched it: every launch of a trace with its chain of ops, modules, frames and ranges.
 
-Parts by subject: `launched` (launches and their calls), `host_side` and `chains` (what stands around a call),
+Parts by subject: `launched` (launches and their calls), `host_side` and `chains` (what is around a call),
 `chain_tree` and `sites` (what a chain says), `user_frames`, and `replays` (what graphs launched).
 """
 

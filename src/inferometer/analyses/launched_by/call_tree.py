@@ -1,7 +1,7 @@
 """The tree of who launched what, with the device time of each node: its own and with all below it.
 
 The kernels are the leaves. Layers may be one node (`layers.*`) or each its own; Python frames may be left out, since
-modules and ops say most of what they do. Launches of unknown origin stand at the top, by reason: time is conserved.
+modules and ops say most of what they do. Launches of unknown origin come at the top, by reason: time is conserved.
 """
 
 from collections.abc import Sequence

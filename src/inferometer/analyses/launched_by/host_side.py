@@ -37,7 +37,7 @@ def chains_at(
 ) -> Numbers:
     """The node of the chain at each moment; `root` where nothing is known around it.
 
-    A path recorded with the call itself (`path_id`) goes below what stands around the call by time, and in place of
+    A path recorded with the call itself (`path_id`) goes below what is around the call by time, and in place of
     Python frames, never twice.
 
     Args:

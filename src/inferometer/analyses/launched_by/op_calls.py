@@ -155,7 +155,7 @@ class OpCalls:
 
     @cached_property
     def _place(self) -> Numbers:
-        """Of each call, in the order of time."""
+        """The place of each call in the order of time."""
         order, _, _ = self._by_time
         place = np.empty_like(order)
         place[order] = np.arange(len(order))

@@ -140,7 +140,7 @@ def time_by_how(work: pl.DataFrame) -> dict[str, int]:
 
 
 def why_unknown(how: str) -> str:
-    """Of `REASONS` that for which a launch attributed so has no key."""
+    """The one of `REASONS` for which a launch attributed so has no key."""
     if how in REASONS:
         return how
     return "graph_replay" if how == "graph_launch" else "outside"

@@ -32,7 +32,7 @@ class Names(Protocol):
 
 
 class StackNames:
-    """Of a snapshot: numbers are nodes of `call_paths`."""
+    """Holders in a snapshot: numbers are nodes of `call_paths`."""
 
     def __init__(self, trace: Trace, by: By) -> None:
         self._by = by
@@ -62,7 +62,7 @@ class StackNames:
 
 
 class ChainNames:
-    """Of records: numbers are nodes of the tree of what stood around them."""
+    """Holders in records: numbers are nodes of the tree of what stood around them."""
 
     def __init__(self, trace: Trace, by: By) -> None:
         self._trace = trace

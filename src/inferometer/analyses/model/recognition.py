@@ -41,7 +41,7 @@ _OUTPUT: Final = "vocabulary"
 _ALSO: Final = "keys"  # explained, but no sign of a model
 
 Sizes = tuple[int, int]
-"""Of a matrix: what it reads, what it gives."""
+"""Sizes of a matrix: what it reads, what it gives."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class Leaderboard(Result):
 
     @property
     def shapes(self) -> int:
-        """Of all operators."""
+        """Number of shapes of all operators."""
         return sum(len(each.shapes) for each in self.timed.operators)
 
     @property

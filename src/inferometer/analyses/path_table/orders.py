@@ -30,11 +30,11 @@ Kind = Literal["lacks", "extra"]
 
 @dataclass(frozen=True)
 class Shift:
-    """Times of one arm that stand at other paths than their own.
+    """Times of one arm that are at other paths than their own.
 
     `chain` are the rows from the root's or the last side on. With `lacks`, the time of `chain[i]` stands at `chain[i
     + 1]`, `chain[0]` is blank and the last one is the path that the run hasn't. With `extra`, the time of `chain[i +
-    1]` stands at `chain[i]`, the first one's time is lost, and what stands at the last one is of a path that the
+    1]` stands at `chain[i]`, the first one's time is lost, and what is at the last one is of a path that the
     table hasn't.
     """
 

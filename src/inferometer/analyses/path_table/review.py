@@ -2,7 +2,7 @@
 
 Source of the kinds of fault: a table that the profiler of a Llama port printed, whose second column stands one row off
 from the path that its run lacks. Modules: `rows` is the table, `fit` says how well times fit
-their paths, `orders` and `shift` look for times that stand at other paths, `found`
+their paths, `orders` and `shift` look for times that are at other paths, `found`
 says what is wrong, `swaps` what may be.
 
 Leaves out what share of a caller its callees explain: the table has means per call and no counts of calls, and a

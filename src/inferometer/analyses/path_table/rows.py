@@ -33,7 +33,7 @@ class PathRows:
 
     @cached_property
     def children(self) -> Sequence[Sequence[int]]:
-        """Of each row, in printed order."""
+        """Children of each row, in printed order."""
         found: list[list[int]] = [[] for _ in self.paths]
         for row, parent in enumerate(self.parents):
             if parent is not None:

@@ -1,4 +1,4 @@
-"""Whether one run's times stand at other paths than their own: a path was missing and rows were joined by position.
+"""Whether one run's times are at other paths than their own: a path was missing and rows were joined by position.
 
 Every shift that `orders` finds is judged, also the table as it is. What fits best is reported only where it
 removes what can't be; and as sure only where no other shift fits nearly as well.
@@ -60,7 +60,7 @@ def explain(rows: PathRows) -> Explained | None:
     ranked = _ranked(rows, find_shifts(rows, rows.times, printed))
     if not ranked:
         return None
-    # Where most times stand at other paths, only those that were put back show what the runs differ by.
+    # Where most times are at other paths, only those that were put back show what the runs differ by.
     offsets = find_offsets(ranked[0][1].apply(rows.times))
     if not np.allclose(offsets, printed, atol=_LEAST_APART):
         ranked = _ranked(rows, [*(shift for _, shift, _ in ranked), *find_shifts(rows, rows.times, offsets)])

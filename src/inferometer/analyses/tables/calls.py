@@ -96,7 +96,7 @@ def call_table(
     Args:
         trace: Needs `calls` and `launches`.
         selection: Which rank and window; all by default. Calls count by their beginning.
-        sort: Largest first; by `name` from A to Z. Equal rows stand by name.
+        sort: Largest first; by `name` from A to Z. Equal rows are ordered by name.
         top: Show so many rows of each table by API.
         match: Show APIs whose name this regular expression finds. Shares, the queue and remarks are of all calls.
         raw: Names as in the file; otherwise versions are taken off (`cudaLaunchKernel_v7000`), which may join rows.

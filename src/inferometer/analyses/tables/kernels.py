@@ -145,7 +145,7 @@ def kernel_table(
     Args:
         trace: Needs `launches` or `totals`; with both, either may be empty.
         selection: Which launches count; all by default.
-        sort: Largest first; by `name` from A to Z. Equal rows stand by name.
+        sort: Largest first; by `name` from A to Z. Equal rows are ordered by name.
         top: Show so many rows.
         match: Show kernels whose name, or whose short name, this regular expression finds; upper and lower case count.
         raw: Names as in the file; otherwise C++ names are demangled, which may join rows of launches.

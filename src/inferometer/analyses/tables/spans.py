@@ -100,7 +100,7 @@ def span_table(
     Args:
         trace: Needs `spans`, `calls` and `launches`.
         rank: Only this rank.
-        sort: Largest first; by `name` from A to Z. Equal rows stand by host time, then by name.
+        sort: Largest first; by `name` from A to Z. Equal rows are ordered by host time, then by name.
         top: Show so many ranges.
         match: Show ranges whose name this regular expression finds. Shares are of all launches.
         fold: Join names that differ in numbers only; each number becomes `N`.

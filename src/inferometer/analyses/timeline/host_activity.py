@@ -62,7 +62,7 @@ class HostActivity:
     calls: pl.DataFrame
 
     def time_ns(self, *activities: ActivityKind) -> int:
-        """Of these together."""
+        """Time of these activities together."""
         return int(self.parts.filter(pl.col("activity").is_in(activities))["time_ns"].sum())
 
 

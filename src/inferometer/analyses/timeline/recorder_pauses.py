@@ -15,7 +15,7 @@ GAP, PAUSE, UNOBSERVED = "profiler_gap", "profiler_pause", "ops_gap"
 and how long no op was observed where launches are ops."""
 
 UNOBSERVED_STEP = "unobserved"
-"""Of `steps.source`: a step that was left out."""
+"""In `steps.source`: a step that was left out."""
 
 SCHEMA = {"process": pl.Int64, "from_ns": pl.Int64, "to_ns": pl.Int64}
 

@@ -33,7 +33,7 @@ _GROWING: dict[str, tuple[slice, ...]] = {
     "gelu_mul": (_ROWS, _ROWS),
     "moe_route": (_ROWS,),
 }
-"""Of the first arguments, dimensions with a number of tokens; batches and the rest are constants."""
+"""Dimensions of the first arguments with a number of tokens; batches and the rest are constants."""
 
 _SWITCHES = {"TORCH_COMPILE_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 

@@ -61,7 +61,7 @@ class WeightFormat:
 
     @property
     def low_bits(self) -> int:
-        """Of a code, in the first section."""
+        """Bits of a code in the first section."""
         return 8 if self.bits == 8 else 4
 
     def sections(self, k: int) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ class WeightFormat:
         return tuple(-(-size // _SECTION) * _SECTION for size in sizes)
 
     def row_bytes(self, k: int) -> int:
-        """Of a row of `k` weights, its scales included."""
+        """Bytes of a row of `k` weights, its scales included."""
         return sum(self.sections(k)) if self.is_quantized else k * self.bits // 8
 
 

@@ -99,7 +99,7 @@ def install(limits: ArchitectureLimits, folder: Path, report: Callable[[str, Map
 
 
 def records_of(limits: ArchitectureLimits, binary: bytes, host: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of each kernel in a file of machine code: a key, and the fields of a `KernelBuild` that don't name the call."""
+    """For each kernel in a file of machine code a key, and the fields of a `KernelBuild` that don't name the call."""
     launches = {launch.kernel: launch for launch in read_launches(host)}
     code, usage = _inspect(binary)
     digest = hashlib.sha256(binary).hexdigest()
@@ -145,7 +145,7 @@ def build_of(record: Mapping[str, Any], architecture: str, case: int | None) -> 
 
 
 def read_usage(text: str, limits: ArchitectureLimits) -> dict[str, Resources]:
-    """Of each kernel, what `cuobjdump -res-usage` prints."""
+    """What `cuobjdump -res-usage` prints for each kernel."""
     reserved = _RESERVED_BYTES if limits.capability >= (9, 0) else 0
     return {
         kernel: Resources(

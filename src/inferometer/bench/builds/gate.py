@@ -24,7 +24,8 @@ from inferometer.operators.work import Work
 
 VECTOR_FLOPS_PER_BYTE = 8
 """Of products, up to which vector units keep up with memory on every architecture: the fp32 peak over the bandwidth is
-9 to 10 of an A100 and a B200, 20 of an H100. A matrix times a vector has 1 in bf16, decoding with 8 heads a group 8."""
+9 to 10 of an A100 and a B200, 20 of an H100. A matrix times a vector has 1 in bf16, decoding with 8 heads per group
+8."""
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")

@@ -88,7 +88,7 @@ class Occupancy:
 
     @property
     def share(self) -> float:
-        """Of the warps that could be resident."""
+        """Resident warps as a share of those that could be."""
         return self.warps / self.most_warps
 
 

@@ -43,7 +43,7 @@ class Instructions:
 
 
 def read_ptxas_log(log: str) -> Resources:
-    """Of a kernel and the functions that it calls: frames and spills of all add up."""
+    """Resources of a kernel and the functions that it calls: frames and spills of all add up."""
     used, frames = _USED.search(log), [tuple(map(int, frame)) for frame in _FRAME.findall(log)]
     if used is None or not frames:
         return Resources()

@@ -68,7 +68,7 @@ class KernelBuild:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block, static and dynamic."""
+        """Shared memory of a block, static and dynamic."""
         return (self.static_shared_bytes or 0) + self.dynamic_shared_bytes
 
     @property

@@ -42,7 +42,7 @@ class Builds(Result):
 
     @property
     def kernels(self) -> tuple[KernelBuild, ...]:
-        """Of all architectures."""
+        """Kernels of all architectures."""
         return tuple(build for each in self.architectures for build in each.kernels)
 
     def to_polars(self) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import msgspec
 from inferometer.errors import InputError
 from inferometer.new_files import FileKind, NewFile
 
-_JSON = re.compile(rb'\s*\{\s*"(name|definition)"')  # of safetensors, a length stands before it
+_JSON = re.compile(rb'\s*\{\s*"(name|definition)"')  # of safetensors, a length comes before it
 _KIND = FileKind("file of flashinfer-bench", lambda head: _JSON.match(head) is not None or head[8:].startswith(b'{"'))
 
 

@@ -88,7 +88,7 @@ def _correctness(result: ShapeResult, operator: Operator, definition: Definition
 
 
 def _tolerances(operator: Operator, definition: Definition) -> set[float]:
-    """Of the outputs that need not be exact."""
+    """Tolerances of the outputs that need not be exact."""
     allowed = set()
     for name, spec in zip(operator.outputs, definition.outputs.values(), strict=True):
         if name not in operator.exact and spec.dtype.startswith(("float", "bfloat")):

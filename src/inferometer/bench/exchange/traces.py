@@ -110,7 +110,7 @@ def make_workload(operator: str, shape: str, args: Mapping[str, object], definit
 
 
 def uuid_of(operator: str, args: Mapping[str, object]) -> str:
-    """Of a shape: the same for the same arguments."""
+    """The id of a shape: the same for the same arguments."""
     return str(uuid.uuid5(_NAMESPACE, msgspec.json.encode([operator, dict(args)], order="deterministic").decode()))
 
 

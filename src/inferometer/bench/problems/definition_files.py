@@ -131,7 +131,7 @@ def sizes_of(where: str, found: Definition, workload: Workload) -> dict[str, int
 
 
 def bytes_of(specs: Mapping[str, TensorSpec], sizes: Mapping[str, int]) -> int:
-    """Of tensors together."""
+    """Bytes of these tensors together."""
     return sum(
         math.prod(sizes[axis] for axis in spec.shape) * item_bytes(spec.dtype)
         for spec in specs.values()
@@ -140,7 +140,7 @@ def bytes_of(specs: Mapping[str, TensorSpec], sizes: Mapping[str, int]) -> int:
 
 
 def item_bytes(dtype: str) -> int:
-    """Of one element."""
+    """Bytes of one element."""
     if dtype in ("bool", "int8", "uint8", _PACKED) or dtype.startswith("float8"):
         return 1
     return {"16": 2, "32": 4, "64": 8}[dtype[-2:]]

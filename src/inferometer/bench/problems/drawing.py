@@ -69,7 +69,7 @@ class Inputs:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Of all axes."""
+        """Sizes of all axes."""
         return sizes_of(self.where, self.definition, self.workload)
 
     def check(self) -> None:

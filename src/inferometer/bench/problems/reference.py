@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.correct import Plan
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, Session
+from inferometer.bench.isolation import CandidateProcess
+from inferometer.bench.session import Session
 from inferometer.errors import InputError
 from inferometer.operators.operator import Operator
 

@@ -29,7 +29,7 @@ class LeftOn:
 
     @classmethod
     def of(cls) -> "LeftOn":
-        """With what stands there now."""
+        """What is on now."""
         return cls(sys.getprofile(), sys.gettrace(), Libraries())
 
     def found(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Were functions replaced that measure, or that other kernels are made of.
 
-A candidate runs in one process with what calls it, and on a GPU with the timer. So what stands in the modules that
+A candidate runs in one process with what calls it, and on a GPU with the timer. So what is in the modules that
 these use, and in our own, is written down before it is loaded, and compared afterwards: each function by identity, ours
 by their code too. New names are fine, and so are values that aren't functions: libraries keep state. Torch also wraps
 functions of its own, later than at its import: a function from its own files that says it wraps the one before may

@@ -49,7 +49,7 @@ def _tokens(source: str) -> Iterator[str]:
 
 
 def _opened(tokens: Sequence[str], brace: int) -> str | None:
-    """What stands before a brace: `namespace a::b`, `extern "C"`, or anything else."""
+    """What is before a brace: `namespace a::b`, `extern "C"`, or anything else."""
     begin = brace
     while begin > 0 and (tokens[begin - 1] == "::" or _is_word(tokens[begin - 1])):
         begin -= 1

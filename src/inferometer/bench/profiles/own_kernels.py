@@ -19,7 +19,7 @@ from inferometer.names.demangle import strip_suffixes
 
 _TRITON = frozenset({"jit", "autotune", "heuristics"})
 _CUTE = "cutlass.cute.kernel"
-_CUTE_PREFIX = "kernel_cutlass_"  # of kernels of the CuTe DSL; a prefix of the user's own may stand before it
+_CUTE_PREFIX = "kernel_cutlass_"  # of kernels of the CuTe DSL; a prefix of the user's own may come before it
 _OBJECT = "_object_at_"  # in the name of a method: what Python prints for `self`, without its dots
 _OLD_SUFFIX = re.compile(r"_(0[\dcde]*)")  # of Triton before 3.0: each argument's number, and what is known of it
 _HOLE = "\0"  # what an f-string puts in

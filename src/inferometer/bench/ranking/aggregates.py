@@ -35,7 +35,7 @@ WAYS = ("median", "geometric_mean", "mean", "time_weighted")
 
 
 def over_right(results: Sequence[ShapeResult]) -> Aggregates:
-    """Of the shapes that have an S."""
+    """Aggregates over the shapes that have an S."""
     fractions = [*_fractions(results)]
     if not fractions:
         return Aggregates()
@@ -67,7 +67,7 @@ def time_weighted(results: Sequence[ShapeResult]) -> Figure | None:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Of numbers above 0."""
+    """The geometric mean of numbers above 0."""
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 

@@ -55,12 +55,12 @@ class ShapeDifference:
 
     @property
     def base_name(self) -> str:
-        """Of the candidate in the first run."""
+        """The candidate's name in the first run."""
         return self.base.candidate
 
     @property
     def candidate_name(self) -> str:
-        """Of the candidate in the second run."""
+        """The candidate's name in the second run."""
         return self.candidate.candidate
 
     @property
@@ -286,7 +286,7 @@ def _difference(base: ShapeResult, candidate: ShapeResult, incomparable: str | N
 
 
 def _timed(base: ShapeResult, candidate: ShapeResult) -> Iterator[TimedPair]:
-    """Of both, cold ones first."""
+    """Pairs of timings that both have, cold ones first."""
     modes: tuple[Mode, ...] = ("cold", "warm")
     for mode in modes:
         before, after = base.timing(mode), candidate.timing(mode)

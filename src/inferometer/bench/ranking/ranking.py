@@ -1,6 +1,6 @@
 """Candidates in order, over the results of one or several runs of the evaluator: one order per device.
 
-A candidate whose shapes are all right stands before one with a wrong shape. Then the strict importance-weighted score
+A candidate whose shapes are all right comes before one with a wrong shape. Then the strict importance-weighted score
 decides, or where no bounds are known, the geometric mean of the speedup over a base that both were timed against.
 Only shapes that all candidates of a device ran count. Leaves out results that a newer run of the same has again.
 """
@@ -342,7 +342,7 @@ def _what_decides(scored: Sequence[Ranked]) -> By:
 
 
 def _in_order(scored: Sequence[Ranked], by: By) -> Iterator[Ranked]:
-    """With ranks: 1, 2, 2, 4. A figure ties with the first of its rank; whoever has none stands last, without one."""
+    """With ranks: 1, 2, 2, 4. A figure ties with the first of its rank; whoever has none comes last, without one."""
     figure = _FIGURE[by]
 
     def order(each: Ranked) -> tuple[bool, bool, int, float, str]:

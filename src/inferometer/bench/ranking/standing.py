@@ -138,7 +138,7 @@ def _group(device: str, runs: Sequence[NamedRun], *, functional_only: bool) -> G
 
 
 def _standing_order(name: str, run: Run) -> tuple[bool, datetime]:
-    """A run that timed stands before a newer one that didn't."""
+    """A run that timed comes before a newer one that didn't."""
     return run.stage == "fast", _date(name, run)
 
 

@@ -85,7 +85,7 @@ class BenchOptions:
     def plan(self) -> "Plan":
         """How candidates are checked, and within which limits."""
         from inferometer.bench.correct import Plan
-        from inferometer.bench.isolation import ProcessLimits
+        from inferometer.bench.session import ProcessLimits
 
         limits = ProcessLimits(seconds=self.limit, memory_bytes=self.memory)
         return Plan(self.cases, self.on, limits, strided=self.strided, strict=self.strict, sandbox=self.sandbox)
@@ -147,7 +147,7 @@ class BenchOptions:
 
     @property
     def export_folder(self) -> Path:
-        """Of --export-to."""
+        """The folder of --export-to."""
         return Path(self.export_to or "flashinfer-trace")
 
     def bounds(self) -> "Device | None":

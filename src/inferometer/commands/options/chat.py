@@ -11,6 +11,7 @@ import click
 from inferometer.commands.base import Output
 
 if TYPE_CHECKING:
+    from inferometer.analyses.result import Result
     from inferometer.engines.chat.answer import Answer, ChatAnswer
 
 WARM_UP_TEXT = "Hello"  # where no prompt is known yet
@@ -42,7 +43,7 @@ class Session:
 
     Attributes:
         report: The report of an answer.
-        also: More to tell of it, after its report; with --json what it returns goes into the document.
+        also: More to report of it, after its report; with --json what it returns goes into the document.
         shows_text: Whether stdout gets the answer's text.
     """
 
@@ -75,8 +76,8 @@ def is_terminal(stream: IO[str] | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def tell(result: Any) -> None:
-    """A report on stderr."""
+def print_report(result: "Result") -> None:
+    """Print a result to stderr."""
     from inferometer.reports.terminal import render_terminal
 
     click.echo(render_terminal(result, is_terminal=is_terminal(sys.stderr)), err=True, nl=False)
@@ -89,7 +90,7 @@ def _answer_once(session: Session, text: str, out: Output) -> int:
     if shows:
         out.write("\n")
     if not out.form:
-        tell(result)
+        print_report(result)
     more = session.also(answer, out)
     if out.form:
         out.show(result, more)
@@ -122,7 +123,7 @@ def _answer_line(session: Session, text: str, out: Output, known: Any) -> Any:
     answer = session.talk.ask(text, _Screen(out).show)
     out.write("\n")
     ran = {(use.operator, use.backend, use.reason) for use in answer.operators}
-    tell(session.report(answer, brief=ran == known))
+    print_report(session.report(answer, brief=ran == known))
     session.also(answer, out)
     if answer.ended == "interrupted":
         click.echo("Ctrl-C stopped the answer; once more leaves.", err=True)

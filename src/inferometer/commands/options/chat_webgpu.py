@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from inferometer.commands.base import Output
-from inferometer.commands.options.chat import WARM_UP_TEXT, Session, hold, tell
+from inferometer.commands.options.chat import WARM_UP_TEXT, Session, hold, print_report
 
 if TYPE_CHECKING:
     from inferometer.engines.chat.answer import ChatAnswer, WarmUp
@@ -280,7 +280,7 @@ def _more(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer", ou
         overhead = measure_overhead(engine.runner, answer.request)
         found["overhead"] = overhead.as_json()
         if not out.form:
-            tell(overhead)
+            print_report(overhead)
     return found
 
 
@@ -312,7 +312,7 @@ def _tell_profile(run: "ProfiledRun", out: Output) -> dict[str, Any]:
         run.program, run.submissions, adapter=run.adapter, load=run.load, rates=run.rates, brief=True
     )
     if not out.form:
-        tell(profile)
+        print_report(profile)
     return content_of(profile)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.result import Result
 
 MOST_BYTES = 60_000
-"""Of the data as JSON: some twenty thousand tokens."""
+"""Size of the data as JSON: some twenty thousand tokens."""
 
 _LONGEST_TEXT = 2_000
 _ONE_THING = 100  # so many plain values or keys are left whole: a shape, an interval, a record

@@ -131,7 +131,7 @@ class Tool:
 
 
 def object_schema(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    """Of a call's arguments: these, and no others."""
+    """The schema of a call's arguments: these, and no others."""
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 

@@ -15,7 +15,7 @@ from inferometer.errors import InputError, printable
 _MOST_ENTRIES = 10_000
 
 State = tuple[tuple[str, int, int], ...]
-"""Of a file, or of all files in a folder: path, size, and when it was written, in ns."""
+"""What identifies a file, or all files in a folder: path, size, and when it was written, in ns."""
 
 
 @dataclass(frozen=True)

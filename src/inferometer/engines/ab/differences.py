@@ -3,7 +3,7 @@
 Floats: the norm of the difference over that of the first answer, all in float64, is at most the dtype's tolerance: the
 coarsest dtype among inputs and answer, since a backend may round where another doesn't. Where it is more, the first
 answer's own error is asked for, against plain PyTorch in float64: three times that is allowed, too (sums over many
-products, TF32). Values that aren't numbers must stand at the same places.
+products, TF32). Values that aren't numbers must be at the same places.
 
 Integers are equal. What the k largest of equal values are, nobody promises for `moe_route`: there, another expert of
 exactly the same logit is as good. `argmax` takes the first of equals, and `top_k_top_p` is exact, too.

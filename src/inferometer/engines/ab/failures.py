@@ -12,10 +12,10 @@ from inferometer.errors import InferometerError, InputError, Unavailable, clean
 _LONGEST = 300
 
 
-def in_words(error: BaseException, during: str, recorder: PathRecorder | None = None) -> str:
+def describe_failure(error: BaseException, during: str, recorder: PathRecorder | None = None) -> str:
     """`triton, repetition 3 of 10: in decode: completion.generate.decode.….silu_mul: RuntimeError: …`."""
     place = _place(error, recorder)
-    return ": ".join((during, *(() if place is None else (place,)), _error_in_words(error)))
+    return ": ".join((during, *(() if place is None else (place,)), _describe_error(error)))
 
 
 def as_error(error: BaseException, text: str) -> BaseException:
@@ -30,7 +30,7 @@ def as_error(error: BaseException, text: str) -> BaseException:
     return InputError(text, hint="Choose another backend for this operator, such as OPERATOR=torch.")
 
 
-def _error_in_words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     message = error.message if isinstance(error, InferometerError) else str(error)

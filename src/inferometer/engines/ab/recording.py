@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -25,6 +25,9 @@ from inferometer.record.parts import OPS, PROFILE, Makers, Options
 from inferometer.record.recorder import Recording
 from inferometer.trace.store import read_store
 from inferometer.trace.store_writer import is_store
+
+if TYPE_CHECKING:
+    from inferometer.trace.facts import Facts
 
 _NO_DEVICE_WORK = "There is no device work with a host call in it: its paths have no device busy time."
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,-]+")
@@ -112,7 +115,7 @@ def record_arm(work: Work, arm: Arm, path: Path, recorder: PathRecorder, *, forc
 _TOTALS = ("path_id", "order", "calls", "host_ns", "device_busy_ns", "span_ns", "self_ns", "backend")
 
 
-def _about(facts: Any, work: Work, arm: Arm) -> Any:
+def _about(facts: "Facts", work: Work, arm: Arm) -> "Facts":
     from msgspec.structs import replace
 
     note = f"One completion by the arm {arm.name}. Times of its call paths include what recording costs."

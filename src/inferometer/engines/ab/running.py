@@ -30,7 +30,7 @@ from inferometer.engines.ab.completion import (
 )
 from inferometer.engines.ab.control import run_pair
 from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
-from inferometer.engines.ab.failures import as_error, in_words
+from inferometer.engines.ab.failures import as_error, describe_failure
 from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
 from inferometer.engines.ab.progress import Probe, Progress, TimeLeft, estimate
 from inferometer.engines.ab.recording import allocations, plan_stores, record_arm
@@ -147,7 +147,7 @@ class _Run:
             part()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a backend may raise anything
             is_interrupt = isinstance(error, KeyboardInterrupt)
-            text = in_words(error, self._during, self._recorder)
+            text = describe_failure(error, self._during, self._recorder)
             self._is_over = is_vital or is_interrupt
             if self._is_over and not self._kept:
                 raise as_error(error, text) from (None if is_interrupt else error)

@@ -157,7 +157,7 @@ def merges_of(scores: Mapping[str, float]) -> list[tuple[str, str]]:
     """Pairs of tokens to merge, the first first, so that BPE by rank makes what SentencePiece makes by score.
 
     SentencePiece merges the two neighbours whose joined text has the highest score. So a token is made of any two that
-    give it, and tokens stand in the order of their scores.
+    give it, and tokens are in the order of their scores.
 
     Args:
         scores: Of the tokens that text is made of; a higher one goes first.

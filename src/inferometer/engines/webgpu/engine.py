@@ -80,7 +80,7 @@ class WebGpuEngine:
 
     @property
     def weight_bytes(self) -> int:
-        """Of the buffers that hold weights, what is used."""
+        """Bytes used in the buffers that hold weights."""
         return sum(each.needed_bytes for each in self.memory if each.purpose == "weights")
 
     @property

@@ -47,7 +47,7 @@ def open_browser_named(on: str, source: str, cache: Path | None, on_text: OnText
     """
     if on not in (BROWSER, BROWSER_URL):
         return None
-    from inferometer.engines.webgpu.browser.session import open_browser
+    from inferometer.engines.webgpu.browser.opening import open_browser
 
     on_text("a browser")
     return open_browser(on_text=on_text, url_only=on == BROWSER_URL, cache=cache, source=source)

@@ -167,7 +167,7 @@ def find_sites_at(trace: Trace, moments: pl.DataFrame) -> pl.DataFrame:
 
 
 def outermost_op(column: str) -> pl.Expr:
-    """Of a column of chains of ops."""
+    """The outermost op in a column of chains of ops."""
     return pl.col(column).str.split(" > ").list.first()
 
 

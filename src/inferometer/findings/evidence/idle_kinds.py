@@ -27,7 +27,7 @@ LONG_GAP_NS: Final = 50_000
 """Eager launches follow each other within 5 to 30 μs in captures of PyTorch; a gap of more is no launch's cost."""
 
 LAUNCHING_SCALE: Final = Scale("launch_bound", low=0.05, medium=0.12, high=0.30)
-"""Of `launch_bound`, by the share of the window."""
+"""Severity of `launch_bound`, by the share of the window."""
 
 FEW: Final = 50
 """Launches; fewer are no rhythm."""
@@ -71,7 +71,7 @@ def _is_replay() -> pl.Expr:
 
 
 def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Of each place, how late the rhythm of launching may come: `limit_ns`."""
+    """How late the rhythm of launching may come at each place: `limit_ns`."""
     lane, _ = number_rows(kernels.select(*PLACE, "process", "thread"))
     order = order_in_time(lane, kernels["called_ns"].to_numpy())
     rows = kernels.select(*PLACE, "called_ns", pl.Series("lane", lane))

@@ -229,7 +229,7 @@ class LaunchEvidence:
 
     @locked_cached_property
     def is_alone(self) -> pl.Series:
-        """Of each row of `work`, whether it is a kernel that a call of its own launched, and that call is known."""
+        """Whether each row of `work` is a kernel that a call of its own launched, and that call is known."""
         is_kernel = (pl.col("kind") == "kernel") & ~pl.col("is_replay") & pl.col("called_ns").is_not_null()
         return self.work.select(is_kernel.alias("is_alone")).to_series()
 

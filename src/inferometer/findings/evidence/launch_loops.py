@@ -17,11 +17,11 @@ _OF_LISTS = "multi_tensor_apply"
 _TURNS = 8
 _TIMES = 3
 _OTHERS = 0.5  # launches on other streams for one of the loop, at most
-_LONGEST = 3  # launches a turn
+_LONGEST = 3  # launches per turn
 
 
 def find_loops(rows: KernelRows) -> pl.DataFrame:
-    """One row a loop: `first` (of `rows`), `length` (launches a turn), `turns`, `launches` and times.
+    """One row per loop: `first` (of `rows`), `length` (launches per turn), `turns`, `launches` and times.
 
     `kernel` is the number of its first one. `wall_ns` is from the first start to the last end, `gaps_ns` what of it is
     between launches, `turn_ns` the device time of a turn (mean).

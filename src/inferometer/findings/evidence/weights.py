@@ -10,7 +10,7 @@ ELEMENT_BYTES = 2
 
 
 def weight_sizes(model: "Model") -> tuple[int, ...]:
-    """Bytes of every weight at 2 bytes an element; a table that is embedding and output at once counts once."""
+    """Bytes of every weight at 2 bytes per element; a table that is embedding and output at once counts once."""
     return tuple(_sizes(model))
 
 

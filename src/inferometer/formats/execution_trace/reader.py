@@ -123,7 +123,7 @@ class _Document:
         }
 
     def facts(self) -> Facts:
-        """What stands next to the nodes."""
+        """What is next to the nodes."""
         schema, process = self._fields.get("schema"), _whole(self._fields.get("pid"))
         return Facts(
             "execution-trace",

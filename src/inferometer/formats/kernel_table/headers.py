@@ -51,7 +51,7 @@ _LONGEST_TITLE = 60
 
 @dataclass(frozen=True)
 class KernelHeader:
-    """What stands in each cell of a row: a column of `totals`, `share`, `kind`, or None for what we don't know.
+    """What is in each cell of a row: a column of `totals`, `share`, `kind`, or None for what we don't know.
 
     `units` is the unit of plain numbers in each cell, None where neither its title nor that of the total says one.
     """

@@ -84,7 +84,7 @@ def _of_table(text: str, losses: Losses) -> Iterator[Found]:
 
 
 def _with_rate(fields: dict[str, Any]) -> dict[str, Any]:
-    """With what stands in one cell, mean and deviation of the rate, as two."""
+    """With what is in one cell, mean and deviation of the rate, as two."""
     match = _RATE.fullmatch(fields.get("t/s", ""))
     return fields | {"avg_ts": match[1], "stddev_ts": match[2]} if match else fields
 

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from inferometer.formats.ncu.pages import Launch
 
 Mark = Literal[".", ","]
-"""What stands before the decimals."""
+"""What is before the decimals."""
 
 _BLANKS: Final = " '\u00a0\u2009\u202f\u2019"
 
@@ -60,7 +60,7 @@ def is_ambiguous(text: str) -> bool:
 
 
 def find_mark(launches: Iterable[Launch]) -> Mark | None:
-    """What stands before decimals in most numbers that can be read in one way; None where none can, or on a tie."""
+    """What is before decimals in most numbers that can be read in one way; None where none can, or on a tie."""
     votes = Counter(mark for launch in launches for mark in _marks_of(launch))
     point, comma = votes["."], votes[","]
     return None if point == comma else "." if point > comma else ","

@@ -51,7 +51,7 @@ def op_of(event: Event) -> str:
 
 
 def kernel_columns(kernels: list[Event]) -> dict[str, Any]:
-    """Of `launches`, as a GPU's provider writes them."""
+    """Columns of `launches`, from kernels as a GPU's provider writes them."""
     names = [event.name for event in kernels]
     return {
         "kind": [next((kind for kind in _COPIES if name.lower().startswith(kind)), "kernel") for name in names],
@@ -69,7 +69,7 @@ def computing(nodes: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         nodes: `op`, `provider`, `process`, `thread`, `start_ns`, `dur_ns`, `external_id`, in the order of the file,
-            where a node stands after those that it runs.
+            where a node comes after those that it runs.
     """
     lane = ["process", "thread"]
     ordered = nodes.with_row_index("place").sort(

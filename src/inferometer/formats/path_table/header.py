@@ -41,7 +41,7 @@ class DifferenceColumn:
 
 @dataclass(frozen=True)
 class PathHeader:
-    """What stands in each cell of a row. `delimiter` is `|` or that of CSV; `closed`: rows end with a bar."""
+    """What is in each cell of a row. `delimiter` is `|` or that of CSV; `closed`: rows end with a bar."""
 
     delimiter: str
     titles: Sequence[str]
@@ -81,7 +81,7 @@ def split(text: str, delimiter: str) -> Sequence[str]:
 
 
 def is_closed(line: str) -> bool:
-    """Whether a line ends with a bar that no backslash stands before."""
+    """Whether a line ends with a bar that no backslash comes before."""
     text = line.rstrip()
     return text.endswith("|") and not text.endswith("\\|")
 

@@ -189,7 +189,7 @@ class _Nodes:
         return node
 
     def columns(self) -> dict[str, Any]:
-        """Of `call_paths`."""
+        """Columns of `call_paths`."""
         return {
             "path_id": range(len(self.name)),
             "parent_id": self._parent,

@@ -55,7 +55,7 @@ class Numbered:
 
 
 def number_ranks(files: Sequence[Candidate], where: str) -> list[Numbered]:
-    """The ranks of `files`, which stand in the order of their names; no two files share one.
+    """The ranks of `files`, which are in the order of their names; no two files share one.
 
     Files that contradict each other (each calls itself rank 0) go by their names where these differ, or by position
     where each says that it is alone in its world: replicas of a server.

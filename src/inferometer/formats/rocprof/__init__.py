@@ -2,7 +2,7 @@
 
 Source: ROCm's rocprofiler-sdk, releases 6.2 to 7, and a file of an MI350X node (2025). Fills launches (kernels and
 copies), calls (HIP and HSA), spans (ROCTx, RCCL) and kernel_counters. Modules: `document` goes through the JSON,
-`records` says what is in it, `process` holds what stands next to the records, `batches` makes columns of them, `rows`
+`records` says what is in it, `process` holds what is next to the records, `batches` makes columns of them, `rows`
 makes rows of a trace from columns of any of rocprofiler's files, `agents` names devices; `csv_files` finds the files of
 a folder and `csv_reader` reads them; `perfetto` knows what isn't read.
 

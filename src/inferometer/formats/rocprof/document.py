@@ -48,7 +48,7 @@ _ARRAYS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {  # the table tha
 
 
 class OutOfOrder(Exception):
-    """Records stand before the lookups that they need."""
+    """Records come before the lookups that they need."""
 
 
 class Document:
@@ -78,7 +78,7 @@ class Document:
 
         Raises:
             FormatError: It is no such file.
-            OutOfOrder: All was to be read, and records stand before their lookups.
+            OutOfOrder: All was to be read, and records come before their lookups.
         """
         text = self._text
         if text.skip_mark() != ord("{"):

@@ -97,7 +97,7 @@ class _Machine:
         self._stack.append(value)
 
     def text(self, length: struct.Struct) -> None:
-        """UTF-8, whose length stands before it."""
+        """UTF-8, whose length comes before it."""
         self.push(self._take(self._number(length)).decode("utf-8", "surrogatepass"))
 
     def number(self, form: struct.Struct) -> None:

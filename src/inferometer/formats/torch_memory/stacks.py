@@ -26,7 +26,7 @@ class Stacks:
         return known[1]
 
     def columns(self) -> dict[str, Any]:
-        """Of `call_paths`."""
+        """Columns of `call_paths`."""
         return {
             "path_id": range(len(self._frame)),
             "parent_id": self._parent,

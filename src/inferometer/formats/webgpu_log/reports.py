@@ -97,7 +97,7 @@ class Report:
 
     @property
     def has_end(self) -> bool:
-        """Whether a ruler or an empty line stands after the last row, so that it is the last."""
+        """Whether a ruler or an empty line comes after the last row, so that it is the last."""
         return 0 < len(self.labels) == self.ended_rows
 
     def add(self, row: Row) -> None:

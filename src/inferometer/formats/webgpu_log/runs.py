@@ -157,7 +157,7 @@ class Runs:
         return fits[apart.index(nearest)]
 
     def _advance(self, run: Run, time_ns: int) -> None:
-        """Lines stand in the order they were written in, so a clock that seems behind began later than thought."""
+        """Lines are in the order they were written in, so a clock that seems behind began later than thought."""
         run.offset_ns = max(run.offset_ns, self._now_ns - max(time_ns, run.last_ns))
         run.last_ns = max(run.last_ns, time_ns)
         run.first_ns = time_ns if run.first_ns is None else min(run.first_ns, time_ns)

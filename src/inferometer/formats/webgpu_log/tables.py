@@ -1,7 +1,7 @@
 """The table in a profile report: what its header says of the columns, and the cells of a row, read exactly.
 
 Columns are parted by spaces, and a label may hold spaces or be wider than its column: a row has as many cells as the
-header has titles, counted from the right, and all that stands before them is the label.
+header has titles, counted from the right, and all that comes before them is the label.
 """
 
 import re

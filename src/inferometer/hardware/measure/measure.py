@@ -94,7 +94,7 @@ def measure_subject(
     subject: Subject,
     effort: Effort = FULL,
     *,
-    tell: Callable[[str], None] = lambda fact: None,
+    on_fact: Callable[[str], None] = lambda fact: None,
     clock: Callable[[], int] = time.perf_counter_ns,
     among: Sequence[Device] | None = None,
 ) -> Measured:
@@ -103,7 +103,7 @@ def measure_subject(
     Args:
         subject: From `find_subject`.
         effort: How long it may take.
-        tell: Called with each fact before it is measured.
+        on_fact: Called with each fact before it is measured.
         clock: Says when the time for a fact is over.
         among: Look for the same device through these; None: those that we have.
     """
@@ -111,7 +111,7 @@ def measure_subject(
     found: list[Measurement] = []
     missing: dict[str, str] = {}
     for task in subject.tasks:
-        tell(task.fact)
+        on_fact(task.fact)
         try:
             found.append(_measure(task, subject, effort, clock, date))
         except Unavailable as error:
@@ -132,7 +132,7 @@ def encode_device(device: Device) -> bytes:
 
 
 def file_name(subject: Subject) -> str:
-    """Of the file that the device goes to where none is named: `nvidia-h200.json`."""
+    """Name of the file that the device goes to where none is named: `nvidia-h200.json`."""
     words = re.findall(r"[a-z0-9.]+", subject.device.name.casefold())
     return f"{'-'.join(words)[:80].strip('.-') or 'device'}.json"
 

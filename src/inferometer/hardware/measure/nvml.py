@@ -58,7 +58,7 @@ class Nvml:
     handle: Any
 
     def clock_hz(self) -> float | None:
-        """Of the multiprocessors, now."""
+        """Clock of the multiprocessors now."""
         clock = self._ask(lambda nvml: nvml.nvmlDeviceGetClockInfo(self.handle, nvml.NVML_CLOCK_SM))
         return None if clock is None else clock * 1e6
 
@@ -112,7 +112,7 @@ class Nvml:
         return _text(self._ask(lambda nvml: nvml.nvmlDeviceGetUUID(self.handle)))
 
     def name(self) -> str | None:
-        """Of the product."""
+        """Name of the product."""
         return _text(self._ask(lambda nvml: nvml.nvmlDeviceGetName(self.handle)))
 
     def usage(self) -> tuple[float, float] | None:
@@ -173,7 +173,7 @@ class Nvml:
         return frozenset(named.get(bit, f"reason 0x{bit:x}") for bit in active if not bit & ignored)
 
     def _bit(self, end: str) -> int:
-        """Of a reason; 0 where this version of the package has none of that name."""
+        """The bit of a reason; 0 where this version of the package has none of that name."""
         return next((int(found) for each in _PREFIXES if (found := getattr(self.library, each + end, None))), 0)
 
     def _ask(self, question: Callable[[Any], Any]) -> Any:

@@ -14,7 +14,7 @@ from inferometer.hardware.measure.timing import Effort, Job
 
 Op = Callable[[], Any]
 Runner = Callable[[Op], Callable[[int], float]]
-"""Of an op, the `run` of a job."""
+"""Makes the `run` of a job from an op."""
 
 
 def copy_job(where: str, size_bytes: int, runner: Runner) -> Job:

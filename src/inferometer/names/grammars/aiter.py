@@ -63,7 +63,7 @@ def _dtype(name: ParsedName, family: Family) -> str | None:
 
 
 def _read_norm(name: ParsedName) -> KernelName:
-    """Flags stand after two types and two sizes; the first is whether the residual is added."""
+    """Flags come after two types and two sizes; the first is whether the residual is added."""
     adds, quantizes = (name.arguments[at : at + 1] == ("1",) for at in (4, 5))
     has_flags = any(argument in ("0", "1") for argument in name.arguments)
     dtype = first_dtype(name.arguments, FLOATS)

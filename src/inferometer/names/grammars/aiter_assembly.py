@@ -92,7 +92,7 @@ def _read_words(function: str, family: Family, mark: Mark) -> KernelName:
 
 
 def _dtype(function: str) -> str | None:
-    """What the product multiplies, which stands after the quantisation; else the type that the name begins with."""
+    """What the product multiplies, which comes after the quantisation; else the type that the name begins with."""
     quantized = None if function.startswith("pa_") else _QUANTIZED.search(function)
     if quantized is not None:
         return _SHORT_TYPES.get(quantized[1].lower().removeprefix("mx"))

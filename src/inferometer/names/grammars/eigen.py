@@ -22,7 +22,7 @@ _OWN_KERNELS: tuple[tuple[str, Family], ...] = (
     ("Convolution", "conv"),
     ("Scan", "scan_sort"),
 )
-_DECISIVE: tuple[tuple[str, Family], ...] = (  # wherever it stands in the expression
+_DECISIVE: tuple[tuple[str, Family], ...] = (  # wherever it is in the expression
     (r"Tensor(?:Tuple|Pair)?Reduc(?:tion|er)", "reduction"),
     (r"TensorScanOp", "scan_sort"),
     (r"TensorContraction", "gemm"),

@@ -66,7 +66,7 @@ def read(name: ParsedName) -> KernelName | None:
 
 
 class _Options(NamedTuple):
-    """What stands after the cluster, in its own words; names share most of these."""
+    """What is after the cluster, in its own words; names share most of these."""
 
     layout: str | None
     is_split: bool

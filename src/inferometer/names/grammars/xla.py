@@ -61,7 +61,7 @@ def read(name: ParsedName) -> KernelName | None:
 
 
 def _family(outputs: str) -> Family | None:
-    """Of the operations in `outputs`, the family that costs most; None where anything else stands among them."""
+    """The family of the operations in `outputs` that costs most; None where anything else stands among them."""
     families, at = set[Family](), 0
     while at < len(outputs):
         match = _OP.match(outputs, at)

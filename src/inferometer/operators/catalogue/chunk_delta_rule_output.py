@@ -5,7 +5,7 @@ tokens j up to i of the chunk. g is the log decay added up from the chunk's star
 whether exp of a positive difference counts or is 0 (`safe_exp` of Atrex-Bench) is the same: a kernel may do either, see
 `delta_rule`. v are the changes that the first half finds, `v_new`. Source: arXiv:2412.06464, section 3.
 
-B sequences, T tokens of each, Hq query and key heads, Hv value heads, K key size, V value size, C tokens a chunk, N
+B sequences, T tokens of each, Hq query and key heads, Hv value heads, K key size, V value size, C tokens per chunk, N
 chunks (the last may be shorter).
 """
 

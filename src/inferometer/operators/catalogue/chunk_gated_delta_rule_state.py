@@ -6,7 +6,7 @@ difference counts or is 0 (`safe_exp` of Atrex-Bench) is the same: a kernel may 
 for both see `delta_rule`. The states of the pool that the sequences have are updated in place. Source:
 arXiv:2412.06464, section 3.
 
-B sequences, T tokens of each, Hk key heads, Hv value heads, K key size, V value size, C tokens a chunk, N chunks (the
+B sequences, T tokens of each, Hk key heads, Hv value heads, K key size, V value size, C tokens per chunk, N chunks (the
 last may be shorter), S states in the pool.
 """
 

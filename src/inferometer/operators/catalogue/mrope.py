@@ -67,7 +67,7 @@ def reference(
 
 
 def _axes(frequencies: int, section: Sequence[int], interleaved: bool) -> list[int]:
-    """Of each frequency: 0 time, 1 height, 2 width."""
+    """The axis of each frequency: 0 time, 1 height, 2 width."""
     if interleaved:
         return [i % 3 if i <= 3 * section[i % 3] else 0 for i in range(frequencies)]
     height, width = section[0], section[0] + section[1]

@@ -1,4 +1,4 @@
-"""Of each row of logits, everything below its k-th largest becomes -inf: top-k sampling.
+"""Everything below the k-th largest logit of a row becomes -inf: top-k sampling.
 
 T rows, V vocabulary size; the published names of these are seq_len and hidden_size. Six of the published shapes are
 narrower than vocabularies are, and name no k: 50 is the default.

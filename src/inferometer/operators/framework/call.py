@@ -82,7 +82,7 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        """Of the touched elements."""
+        """Bytes of the touched elements."""
         return self.touched * self.item_bytes
 
 

@@ -2,7 +2,7 @@
 
 With the kernel's source (`inductor_source`) each pointer is read, written or both, as far as the numbers of elements
 can index. Without it, each counts once: of a pointwise kernel the last number counts, of a reduction the last two. What
-stands before may be a dynamic size, and counts only as far as the last pointer is as large. Which pointers are written
+comes before may be a dynamic size, and counts only as far as the last pointer is as large. Which pointers are written
 is told by their order alone then: those that are read and written first, inputs, outputs. So the last pointer counts as
 the output, and an input that is larger than what the kernel runs over is a table of which single rows are read.
 

@@ -77,7 +77,7 @@ def moved(read: int, written: int, *, vector: int = 0, special: int = 0, assumes
 
 
 def read_bytes(tensors: Iterable[Tensor | None]) -> int:
-    """Of all of them that are there, each once."""
+    """Bytes of all tensors that are there, each once."""
     return sum(tensor.bytes for tensor in tensors if tensor is not None)
 
 

@@ -117,7 +117,7 @@ def _scaled_mm_v2(call: OpCall) -> Work:
 
 
 def _scale_bytes(call: OpCall, at: int) -> int:
-    """Of a list of scales, whose recipes follow it."""
+    """Bytes of a list of scales, whose recipes follow it."""
     scales, recipes = call.tensors(at), call.integers(at + 1)
     if len(scales) != len(recipes) or not all(0 <= recipe < len(_SCALE_BYTES) for recipe in recipes):
         raise Unmodelled(f"expected a recipe for each of {len(scales)} scales, found {list(recipes)}")

@@ -1,8 +1,8 @@
 """How much the quota of its control group holds the recorded process back.
 
 Source: cpu.stat of the process's cgroup, version 2 or 1 (the kernel's documentation of cgroup v2 and of CFS bandwidth
-control). The kernel sums the time over cores: a group that could have used two and got none loses two seconds a second,
-reported as 1.
+control). The kernel sums the time over cores: a group that could have used two and got none loses two seconds per
+second, reported as 1.
 
 | metric | unit | role |
 | --- | --- | --- |

@@ -47,7 +47,7 @@ class Probe(Protocol):
 
 @dataclass(frozen=True)
 class HostProbe:
-    """Of the host."""
+    """What reads metrics of the host."""
 
     read: Callable[[int], Reading]
     device: str | None = None

@@ -134,7 +134,7 @@ class CounterSampler:
         self._sink.lose(LOSS, example=what)
 
     def alignment(self) -> Alignment | None:
-        """Of all samples so far; None before the first."""
+        """How far off all samples so far are; None before the first."""
         widths = [width for lane in self.lanes for width in lane.half_widths.values]
         late = [each for lane in self.lanes if not lane.is_slow for each in lane.lateness.values]
         if not widths:

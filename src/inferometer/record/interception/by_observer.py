@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,30 @@ _OPS = np.dtype([("start", np.int64), ("end", np.int64), ("call", np.uint32), ("
 _RANGES = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int64)])
 
 Rows = NDArray[np.void]
+
+
+class _Taken(NamedTuple):
+    """What the observer hands over of one thread, as `taken.h` makes it.
+
+    Attributes:
+        thread: Its number.
+        ops: Rows of `_OPS`.
+        frames: Rows of `_RANGES`, as `modules`.
+        fresh: Number, op, overload and arguments of each call seen for the first time.
+        first: Numbers of calls below this one won't come again.
+        lost_ops: For which there was no room, as `lost_ranges`.
+        open_ops: Ops that hadn't ended.
+    """
+
+    thread: int
+    ops: bytes
+    frames: bytes
+    modules: bytes
+    fresh: list[tuple[int, str, str, list[Any] | None]]
+    first: int
+    lost_ops: int
+    lost_ranges: int
+    open_ops: int
 
 
 class ByObserver:
@@ -78,7 +102,7 @@ class ByObserver:
             regions, self._regions = self._regions, []
             for lane, is_over, rows in self._observer.take():
                 try:
-                    self._hand_over(lane, *rows)
+                    self._hand_over(lane, _Taken(*rows))
                 except Exception as error:  # noqa: BLE001  # the user's program goes on, whatever became of the rows
                     self._sink.lose("unreadable_row", 1, example=f"{type(error).__name__}: {error}")
                 if is_over:
@@ -149,35 +173,23 @@ class ByObserver:
             self._texts.append(text)
         return number
 
-    def _hand_over(
-        self,
-        lane: int,
-        thread: int,
-        op_rows: bytes,
-        frame_rows: bytes,
-        module_rows: bytes,
-        fresh: list[tuple[int, str, str, list[Any] | None]],
-        first: int,
-        lost_ops: int,
-        lost_ranges: int,
-        open_ops: int,
-    ) -> None:
+    def _hand_over(self, lane: int, taken: _Taken) -> None:
         calls = self._calls.setdefault(lane, {})
-        for number, op, overload, arguments in fresh:
+        for number, op, overload, arguments in taken.fresh:
             if op == _RESHAPED and arguments is not None:
                 calls[number] = Signature.observed(self._overload(_AS_VIEW, ""), arguments[:2])
             else:
                 calls[number] = Signature.observed(self._overload(op, overload), arguments)
-        ops, frames, modules = (np.frombuffer(rows, of) for rows, of in _typed(op_rows, frame_rows, module_rows))
+        ops, frames, modules = (np.frombuffer(rows, of) for rows, of in _typed(taken.ops, taken.frames, taken.modules))
         if len(ops):
-            self._add_ops(thread, ops, calls)
+            self._add_ops(taken.thread, ops, calls)
         names = [stacks.names[code] or "" for code in frames["name"].tolist()]
-        self._rows.add_frames(thread, names, (frames["start"], frames["end"]))
+        self._rows.add_frames(taken.thread, names, (frames["start"], frames["end"]))
         texts = [self._texts[number] for number in modules["name"].tolist()]
-        self._rows.add_modules(thread, texts, (modules["start"], modules["end"]))
-        for number in [number for number in calls if number < first]:
+        self._rows.add_modules(taken.thread, texts, (modules["start"], modules["end"]))
+        for number in [number for number in calls if number < taken.first]:
             del calls[number]
-        self._count_lost(lost_ops, lost_ranges, open_ops)
+        self._count_lost(taken.lost_ops, taken.lost_ranges, taken.open_ops)
 
     def _add_ops(self, thread: int, ops: Rows, calls: dict[int, Signature]) -> None:
         numbers, rows = np.unique(ops["call"], return_inverse=True)

@@ -35,7 +35,7 @@ class OpCount:
             self.ops += rows
 
     def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
-        """Nothing to tell."""
+        """Dropped."""
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """Nothing to lose."""
@@ -54,7 +54,7 @@ def op_cost_ns(torch: Any, make: "Callable[[Sink], Recorder]") -> float:
     return max(intercepted - plain, 0.0)
 
 
-def in_words(ops: int, each_ns: float, wall_ns: int) -> str:
+def cost_note(ops: int, each_ns: float, wall_ns: int) -> str:
     """One line for the notes."""
     took_ns = ops * each_ns
     share = f", {took_ns / wall_ns:.2%} of the recorded time" if wall_ns > 0 else ""

@@ -30,7 +30,7 @@ class OpsSeen:
                 self.open_ops.add(thread, starts, ends, np.asarray(columns["external_id"], dtype=np.int64))
 
     def change_facts(self, change: "Callable[[Facts], Facts]") -> None:
-        """Nothing to tell."""
+        """Dropped."""
 
     def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
         """Nothing to lose."""

@@ -199,7 +199,7 @@ class Journal:
 
 
 def first_facts(path: Path, clock: Clock) -> Facts:
-    """Of a recording that has only begun."""
+    """Facts of a recording that has only begun."""
     from inferometer import __version__
 
     return Facts(

@@ -24,7 +24,7 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.series import Values
 
 _START = "import sys; sys.path[:] = {path!r}; from inferometer.record.journal.remote import serve; serve()"
-_LENGTH = struct.Struct("<Q")  # stands before each message
+_LENGTH = struct.Struct("<Q")  # comes before each message
 
 
 class RemoteWriter:

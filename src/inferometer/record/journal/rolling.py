@@ -37,7 +37,7 @@ from inferometer.trace.store_writer import StoreFolder, is_store, write_manifest
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
 MOST_BYTES = 190_000_000
-"""Of a store, by default."""
+"""Size of a store, by default."""
 
 FLUSH_S = 10.0
 _ANOTHER = "Give another name."
@@ -96,7 +96,7 @@ class RollingStore:
 
     @property
     def clock(self) -> Clock:
-        """Of all rows."""
+        """The clock that all rows are on."""
         return self._clock
 
     @property

@@ -19,7 +19,7 @@ _PROC = Path("/proc")
 
 
 def find_profiler_folder(port: int, proc: Path = _PROC) -> Path | None:
-    """Of the one server that listens at `port`; None where that can't be seen, or says nothing of it."""
+    """The folder of the one server that listens at `port`; None where that can't be seen, or says nothing of it."""
     processes = find_processes(port, proc)
     if len(processes) != 1:
         return None

@@ -18,7 +18,7 @@ from inferometer.reports.views.layout import NAMES, Field, Section
 
 MOST_THINGS: Final = 300
 MOST_SUMS: Final = 12_000
-"""Of a table: pairs of a cell and a thing."""
+"""Pairs of a cell and a thing in one table."""
 
 
 @dataclass(frozen=True)

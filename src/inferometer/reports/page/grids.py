@@ -1,6 +1,6 @@
 """Tables as the page's template writes them: cells as text and exact value, groups with sums, and what is left out.
 
-The column of names stands first and heads its row. Names are short, as on a terminal, and whole where they are asked
+The column of names comes first and heads its row. Names are short, as on a terminal, and whole where they are asked
 for. Columns in which no row has anything are named below. Sums are of whole groups, also where not every row is shown.
 """
 
@@ -192,7 +192,7 @@ class _Arranged:
             yield Line("rest", self._sums(frame), group, label, frame.height)
 
     def _sums(self, frame: pl.DataFrame) -> list[Cell]:
-        """Of columns that may be added up; empty where they may not, or where a number is missing."""
+        """Sums of columns that may be added up; empty where they may not, or where a number is missing."""
         sums = []
         for field in self._fields:
             known = self._is_summed(field) and not frame[field.column].null_count()

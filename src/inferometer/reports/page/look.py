@@ -160,7 +160,7 @@ class PageData:
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """Of the base with the candidate; None without a second run."""
+        """The comparison of the base with the candidate; None without a second run."""
         if self.candidate is None:
             return None
         if are_repeated(self.base.trace, self.candidate.trace):

@@ -18,10 +18,10 @@ from inferometer.reports.page.blocks import MOST_ROWS, Chart
 from inferometer.reports.page.drawing import ICICLE, cut
 
 BOXES = 1_500
-"""Of a chart: nodes, and one for the rest of each node's children."""
+"""Boxes of a chart: nodes, and one for the rest of each node's children."""
 
 LEVELS = 32
-"""Of a tree, as many as the chart shows at once; a click on a box goes down to it."""
+"""Levels of a tree that the chart shows at once; a click on a box goes down to it."""
 
 GROUND = "var(--line)"
 ALL = "all"
@@ -59,7 +59,7 @@ class Box:
 
 @dataclass(frozen=True)
 class BoxWords:
-    """What a box shows of a row: `notes` where it is pointed at, `shade`, and what stands after its `label`.
+    """What a box shows of a row: `notes` where it is pointed at, `shade`, and what is after its `label`.
 
     `rest_notes` and the sums of `summed` are of children that have no box of their own.
     """
@@ -72,7 +72,7 @@ class BoxWords:
 
 
 def tree_boxes(frame: pl.DataFrame, top: Box, words: BoxWords) -> Iterator[Box]:
-    """`top` for all work, the heaviest nodes, then the rests: so each rest stands after its siblings.
+    """`top` for all work, the heaviest nodes, then the rests: so each rest comes after its siblings.
 
     Args:
         frame: A row per node, depth first: `node`, `parent`, `kind`, `name`, `share`, `total_ns`, what `words` uses.

@@ -15,7 +15,7 @@ _NOT_RECORDED: Final = """\
 Tensors have the recorded sizes, strides and types, and random values: profilers record no values of tensors. Texts
 aren't recorded either: an op's default stands for them. What is filled in for want of a record says so next to it."""
 BEGINNING: Final = '"""Replay of '
-"""Of every script."""
+"""How every script begins."""
 
 
 def replay_script(row: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ def _kept(columns: Sequence[Column]) -> list[Column]:
 
 
 def total_width(widths: Iterable[int]) -> int:
-    """Of columns next to each other."""
+    """Width of columns next to each other."""
     each = [*widths]
     return sum(each) + _GAP * (len(each) - 1)
 

@@ -38,7 +38,7 @@ _STATUS: tuple[tuple[type[InferometerError], int], ...] = (
     (TooLarge, 413),
     (InferometerError, 422),
 )
-"""Of errors, the first class that fits."""
+"""HTTP status of errors: the first class that fits."""
 
 
 def make_routes(state: State, page_token: str) -> "list[Route]":

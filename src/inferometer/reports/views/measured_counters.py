@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `kernels` imports this, and models nothing
     from inferometer.analyses.roofline.table import Roofline
 
 OP_OR_KERNEL: Final = Field("what", "Op or kernel", "kernel", kernel_where="is_kernel")
-"""Of rows with the columns of `op_or_kernel`."""
+"""The field for rows with the columns of `op_or_kernel`."""
 _FIELDS: Final = (
     Field("total_ns", "Total Time", "ns", spare=1),
     Field("counted_launches", "Launches", "count", spare=3),

@@ -28,7 +28,7 @@ def document(event: Event, source: str, base_ns: int | None) -> dict[str, Any]:
     Args:
         event: What happened.
         source: What is watched.
-        base_ns: Added to the times of steps it gives ns since 1970; None: not known.
+        base_ns: What to add to times of steps for ns since 1970; None where it isn't known.
     """
     one = event.slowdown
     return {

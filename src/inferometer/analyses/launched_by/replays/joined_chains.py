@@ -1,6 +1,6 @@
 """Chains of replayed kernels: that of the replay's call, and below it that of the same kernel where it was captured.
 
-What stands around all kernels of a capture (the engine's capture loop, a profiler's step) is no part of the replay and
+What is around all kernels of a capture (the engine's capture loop, a profiler's step) is no part of the replay and
 is left out, down to the first module.
 """
 

@@ -159,7 +159,7 @@ def _rare(lane: DeviceLaunches, bodies: Bodies) -> Iterator[tuple[int, Numbers]]
 def _pauses(lane: DeviceLaunches, bodies: Bodies, level: Level) -> bool:
     """Whether the device pauses longer where the anchor stands than between other bodies.
 
-    Where every launch is a body, the anchor may stand anywhere in its step: then whether it pauses once per step.
+    Where every launch is a body, the anchor may be anywhere in its step: then whether it pauses once per step.
     """
     idle = np.clip(lane.start - lane.open_until, 0, None)
     if bodies.unit == "launch":

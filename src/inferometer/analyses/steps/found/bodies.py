@@ -19,7 +19,7 @@ _FEWEST = 2  # of one kind that could repeat at all
 
 @dataclass(frozen=True)
 class Bodies:
-    """`places`: the launches that count, in order. `before`: how many of them stand before each launch. Shape (n,).
+    """`places`: the launches that count, in order. `before`: how many of them come before each launch. Shape (n,).
 
     A *slot* is where launches have the same number of bodies before them: slot s lies after the s-th.
     """

@@ -1,6 +1,6 @@
 """Where one step ends and the next begins, between the last layer of the one and the first of the other.
 
-There the last layer's rest, the logits, the sampler and the copies of tokens stand before the boundary, and input
+There the last layer's rest, the logits, the sampler and the copies of tokens come before the boundary, and input
 copies, preparation and the embedding after it. Each pair of neighbours is a candidate; pairs of equal roles are judged
 together, by the median pause of the device between them: the host works between two steps. A copy to the host ends a
 step rather than a kernel does. So equal surroundings are cut at the same place, whatever one pause was. The factors
@@ -18,7 +18,7 @@ from inferometer.analyses.steps.found.bodies import Bodies
 from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 
-_NO_PAUSE_NS = 300  # added to every pause, so that pauses of nothing are distinguished by what stands around them
+_NO_PAUSE_NS = 300  # added to every pause, so that pauses of nothing are distinguished by what is around them
 _COPY_FIRST = 3.0  # how much likelier a step ends with a copy to the host: engines wait for its tokens
 _SAMPLER_FIRST = 1.5  # or with the sampler itself
 _OUTERMOST = 1.4  # or as the trace begins or ends: recording often does so between steps; breaks ties only
@@ -144,7 +144,7 @@ def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers
     """Where the first step begins, and whether it is whole, as far as its beginning shows.
 
     At a usual pair a step ends, of which the recording holds too little to have a body, and the first begins. What else
-    stands before launches that begin a step as others do is of no step, if the device pauses after it as it does
+    comes before launches that begin a step as others do is of no step, if the device pauses after it as it does
     between steps, and else of the first step: it was warming up.
     """
     head = np.arange(1, until)
@@ -161,7 +161,7 @@ def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers
 
 
 def _last_step(lane: DeviceLaunches, since: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
-    """Where the last step ends, and whether it is whole, as far as its end shows; what stands after it is of none."""
+    """Where the last step ends, and whether it is whole, as far as its end shows; what is after it is of none."""
     size = len(lane.role)
     tail = np.arange(since + 1, size)
     ends = tail[np.isin(_pair(lane, tail), usual)]

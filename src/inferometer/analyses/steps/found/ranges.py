@@ -84,7 +84,7 @@ def _called(trace: Trace, rank: object, process: object) -> np.ndarray[tuple[int
 
 
 def _best(named: pl.DataFrame, called: np.ndarray[tuple[int], np.dtype[np.int64]]) -> _Kind | None:
-    """Of the kinds of ranges that could be steps, the outermost of those that hold most calls."""
+    """The outermost kind of range that could be a step, among those that hold most calls."""
     if not len(called):
         return None
     kinds = []

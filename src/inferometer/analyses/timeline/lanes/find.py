@@ -133,7 +133,7 @@ def _names(pieces: Sequence[Piece], dur: Numbers) -> "_Named":
 
 
 def _ties(trace: Trace, pieces: Sequence[Piece], order: Numbers) -> Numbers:
-    """Of each event in this order, the place of the host call that queued it."""
+    """The place of the host call that queued each event, in the order of the events."""
     tie = np.full(len(order), NO_TIE, dtype=np.int64)
     begin = dict(zip([piece.table for piece in pieces], np.cumsum([0, *(len(p.lane) for p in pieces)]), strict=False))
     if "launches" not in begin or "calls" not in begin:

@@ -7,7 +7,7 @@ import numpy as np
 from inferometer.analyses.timeline.lanes.events import Numbers
 
 MOST_ROWS = 256
-"""Of one lane. What is nested deeper is counted, not drawn."""
+"""Rows of one lane. What is nested deeper is counted, not drawn."""
 
 
 def stack_rows(start_ns: Numbers, dur_ns: Numbers) -> Numbers:

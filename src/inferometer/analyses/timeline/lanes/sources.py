@@ -22,7 +22,7 @@ _STEPS = "Steps"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a lane stands. `order` sorts lanes: devices first, then threads."""
+    """Where a lane is. `order` sorts lanes: devices first, then threads."""
 
     group: str
     name: str

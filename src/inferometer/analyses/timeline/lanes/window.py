@@ -62,7 +62,7 @@ def cut_window(
 
 
 def _overlapping(line: Lanes, single: Numbers, rows: Numbers, start_ns: int, end_ns: int) -> Numbers:
-    """Of these events, those of these rows that reach into the window; on one row ends are in order as starts are."""
+    """The events of these rows that reach into the window; on one row ends are in order as starts are."""
     found = []
     for first, last in zip(line.row_at[rows].tolist(), line.row_at[rows + 1].tolist(), strict=True):
         low, high = first + np.searchsorted(line.start_ns[first:last], (start_ns, end_ns))

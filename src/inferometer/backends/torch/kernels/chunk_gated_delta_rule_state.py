@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 _JOINED_FLOPS = 1.5e8
-"""Of joining two neighbours, at most: 5 us, what a launch takes, at 30 TFLOP/s in float32. Estimated, not measured."""
+"""What joining two neighbours takes at most: 5 us, as a launch, at 30 TFLOP/s in float32. Estimated, not measured."""
 
 _FEW = 16  # maps: joining takes four launches or so
 

@@ -1,7 +1,7 @@
 """Expert by expert: fp8 weights become bf16 values times their scales, then a product of matrices.
 
-Eager PyTorch has no grouped product with tile scales, and none at all of e4m3fnuz on GPUs that don't have that type.
-So weights are converted, which takes most of the time: 9 bytes a weight (fp8 read, bf16 written, scaled in place, read
+Eager PyTorch has no grouped product with tile scales, and none at all of e4m3fnuz on GPUs that don't have that type. So
+weights are converted, which takes most of the time: 9 bytes per weight (fp8 read, bf16 written, scaled in place, read
 again), or 5 where an expert has few rows, as then the products of its tiles are scaled instead. These are estimates:
 none of it was timed on a GPU.
 

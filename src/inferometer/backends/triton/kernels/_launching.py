@@ -46,7 +46,7 @@ def rows_in_tile(rows: int, columns: int, kernel: Any) -> int:
 
 
 def warps_for(elements: int) -> int:
-    """Of a tile with that many elements, a power of 2."""
+    """Warps for a tile with that many elements, a power of 2."""
     return max(1, min(16, elements // _WARP_ELEMENTS))
 
 

@@ -13,7 +13,7 @@ import triton.language as tl
 from inferometer.backends.triton.kernels._launching import interpreted
 
 PART = 1_024
-"""Of a row, the most that a program holds at once, with a count for each candidate."""
+"""The most numbers of a row that a program holds at once, with a count for each candidate."""
 
 _BITS = 4
 _INTERPRETED_BITS = 8  # a step takes the same time there however many candidates it has

@@ -48,7 +48,7 @@ _NARROW: Mapping[str, Mapping[int, Tile]] = {
     "small": {64: Tile(128, 64, 8, 3), 128: Tile(128, 32, 8, 2), 256: Tile(64, 32, 8, 2)},
     "amd": {64: Tile(128, 64, 4, 2), 128: Tile(128, 32, 4, 2), 256: Tile(64, 32, 4, 1)},
 }
-"""Of 16-bit dtypes, by the kind of GPU: NVIDIA's with much or little shared memory, AMD's."""
+"""Tiles for 16-bit dtypes, by the kind of GPU: NVIDIA's with much or little shared memory, AMD's."""
 
 _NARROW_FEW: Mapping[str, Mapping[int, Tile]] = {
     "large": {64: Tile(16, 128, 4, 3), 128: Tile(16, 64, 4, 3), 256: Tile(16, 64, 4, 3)},
@@ -58,7 +58,7 @@ _NARROW_FEW: Mapping[str, Mapping[int, Tile]] = {
 """The same for few rows, as in decoding."""
 
 _WIDE: Mapping[int, Tile] = {64: Tile(32, 32, 4, 1), 128: Tile(32, 16, 8, 1), 256: Tile(16, 16, 4, 1)}
-"""Of float32, which is multiplied as such, never as TF32: without matrix instructions on NVIDIA's GPUs."""
+"""Tiles for float32, which is multiplied as such, never as TF32: without matrix instructions on NVIDIA's GPUs."""
 
 
 @triton.jit
@@ -220,7 +220,7 @@ def attend(
 
 
 def _parts(splits: int, out_BTHqD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each part the largest score and the sum of weights of each row, and its weighted values."""
+    """The largest score and the sum of weights of each row of each part, and its weighted values."""
     shape = (splits, *out_BTHqD.shape)
     largest, total = torch.empty(2, *shape[:-1], dtype=torch.float32, device=out_BTHqD.device)
     return largest, total, torch.empty(shape, dtype=torch.float32, device=out_BTHqD.device)
@@ -243,7 +243,7 @@ def _smallest(tiles: Mapping[int, Tile], D: int) -> Tile:
 
 @cache
 def _kind_of_gpu() -> str:
-    """Of the current one; all are taken for alike."""
+    """The kind of the current GPU; all are taken for alike."""
     if is_amd():
         return "amd"
     driver = triton.runtime.driver.active

@@ -35,14 +35,14 @@ _NARROW = {
     _SOME: Tile(64, 64, 64, warps=4, stages=4),
     None: Tile(128, 128, 64, warps=8, stages=3),
 }
-"""Of 16-bit dtypes, by the most rows."""
+"""Tiles for 16-bit dtypes, by the most rows."""
 
 _WIDE = {
     _FEW: Tile(16, 32, 64, warps=4, stages=4),
     _SOME: Tile(32, 64, 32, warps=4, stages=3),
     None: Tile(64, 64, 32, warps=8, stages=3),
 }
-"""Of float32."""
+"""Tiles for float32."""
 
 _INTERPRETED = Tile(64, 256, 256, warps=4, stages=1)
 

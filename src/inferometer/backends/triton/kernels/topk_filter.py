@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
-"""Of each row of logits, everything below its k-th largest becomes -inf. T rows, V columns."""
+"""Everything below the k-th largest logit of a row becomes -inf. T rows, V columns."""
 
 import torch
 import triton

@@ -12,7 +12,7 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
 
 
 def most_probable(partial: Any, groups: int) -> int:
-    """Index of the largest; stretches stand in the order of the vocabulary, so the first of equals is the lowest."""
+    """Index of the largest; stretches are in the order of the vocabulary, so the first of equals is the lowest."""
     partial_G2 = partial[: 2 * groups].reshape(groups, 2)
     return int(partial_G2[ordered(partial_G2[:, 0]).argmax(), 1])
 

@@ -114,7 +114,7 @@ class Chromium:
 
     @property
     def pid(self) -> int:
-        """Of the process, and of its group."""
+        """Number of the process, which is also that of its group."""
         return self._process.pid
 
     def ended(self) -> str | None:

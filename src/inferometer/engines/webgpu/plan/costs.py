@@ -1,9 +1,9 @@
 """Least work and traffic of each dispatch, as formulas over the pass. All modelled, none measured.
 
 Each operand counts once, at the size it lies in memory: weights with their scales, keys and values in the cache's
-format, activations 4 bytes a number. What the host's words (`state`, `sampling`) cost isn't counted. FLOPs: a multiply
-and an add are two; exponentials, roots and divisions aren't counted. N, K rows and columns of a matrix, D hidden size,
-H heads.
+format, activations 4 bytes per number. What the host's words (`state`, `sampling`) cost isn't counted. FLOPs: a
+multiply and an add are two; exponentials, roots and divisions aren't counted. N, K rows and columns of a matrix, D
+hidden size, H heads.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _ACTIVATION_FLOPS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one dispatch."""
+    """Work of one dispatch."""
 
     flops: Amount
     bytes_read: Amount

@@ -47,26 +47,26 @@ _ROWS_OF: Mapping[str, str | int] = {  # rows that a workgroup makes, of kernels
 }
 
 
-def columns(c: StepContext, kernel: str) -> int:
+def columns(ctx: StepContext, kernel: str) -> int:
     """Columns that a workgroup makes."""
     columns = 1
     for name in _COLUMNS_OF[kernel]:
-        columns *= name if isinstance(name, int) else c.chosen.constant(kernel, name)
+        columns *= name if isinstance(name, int) else ctx.chosen.constant(kernel, name)
     return columns
 
 
-def most_columns(c: StepContext, kernel: str) -> int:
+def most_columns(ctx: StepContext, kernel: str) -> int:
     """Columns of one dispatch: of a grid's one axis, in whole cuts, or of its two."""
-    most = MOST_GROUPS * columns(c, kernel) // ROWS_OF_A_CUT * ROWS_OF_A_CUT
+    most = MOST_GROUPS * columns(ctx, kernel) // ROWS_OF_A_CUT * ROWS_OF_A_CUT
     return most if _has_own_y(kernel) else most * MOST_GROUPS
 
 
-def matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
+def matrix_grid(ctx: StepContext, kernel: str, n: int) -> Grid:
     """Columns along x, and over y where there are too many; of many rows, tiles of them along y."""
-    groups = -(-n // columns(c, kernel))
+    groups = -(-n // columns(ctx, kernel))
     if kernel in _ROWS_OF:
         rows = _ROWS_OF[kernel]
-        per = rows if isinstance(rows, int) else c.chosen.constant(kernel, rows)
+        per = rows if isinstance(rows, int) else ctx.chosen.constant(kernel, rows)
         return (groups, Extent("tokens", per=per), 1)
     y = -(-groups // MOST_GROUPS)
     return (-(-groups // y), y, 1)

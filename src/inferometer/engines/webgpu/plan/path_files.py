@@ -12,7 +12,7 @@
     after = [...]
     [decode_fused]                 another form of decode, for a tuner to choose where a whole step is faster with it
 
-`base = "llama"` takes phases and lists from a bundled path; what stands in the file replaces those of its name.
+`base = "llama"` takes phases and lists from a bundled path; what is in the file replaces those of its name.
 Weights in `layer` are of that layer; `next_norm` is the norm in front of the next layer, behind the last the final one:
 there its step has the role `final_norm`.
 """

@@ -84,7 +84,7 @@ class StepContext:
         return named.pop() if self.layer is None and len(named) == 1 else self.layer
 
     def read(self, index: int, width: int | None = None) -> Binding:
-        """An input of so many numbers a row.
+        """An input of so many numbers per row.
 
         Raises:
             FormatError: It has another width: the path's steps don't fit each other.
@@ -96,7 +96,7 @@ class StepContext:
         return self.layout.activation(name, found * (1 if self.phase == "decode" else self.heights[name]))
 
     def write(self, index: int, width: int) -> Binding:
-        """An output of so many numbers a row."""
+        """An output of so many numbers per row."""
         name = self.step.outputs[index]
         rows = self.layout.most_rows if self.phase == "prefill" else 1
         self.widths[name] = width

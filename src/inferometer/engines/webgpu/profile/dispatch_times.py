@@ -94,7 +94,7 @@ class _Distinct(Generic[T]):
         self.values = tuple(numbers)
 
     def each(self, of_value: Sequence[Any], *, width: int | None = None) -> _Ints:
-        """Of every row what `of_value` says of its value."""
+        """The entry of `of_value` for the value in each row."""
         shape = (-1,) if width is None else (-1, width)
         return np.array(of_value, dtype=np.int64).reshape(shape)[self._at]
 

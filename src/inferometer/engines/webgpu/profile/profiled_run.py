@@ -75,7 +75,7 @@ class ProfiledRun:
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """Of each submission, how many of its tokens are part of the answer."""
+        """How many tokens of each submission are part of the answer."""
         left, found = len(self.tokens), []
         for submission in self.submissions:
             found.append(min(left, len(submission.tokens)))
@@ -155,7 +155,7 @@ class ProfiledRun:
 
 
 def pass_phase(one: Pass) -> Literal["prefill", "decode"]:
-    """The phase that a pass's time counts to: its head belongs to what stands before it."""
+    """The phase that a pass's time counts to: its head belongs to what is before it."""
     return "prefill" if "prefill" in one.phases else "decode"
 
 

@@ -16,7 +16,7 @@ from inferometer.engines.webgpu.run.adapters import import_wgpu
 
 _TIMESTAMP_STRUCTS = ("WGPUPassTimestampWrites *", "WGPUComputePassTimestampWrites *")
 QUERIES = 4096
-"""Of one set: the most that WebGPU allows."""
+"""Queries of one set: the most that WebGPU allows."""
 
 Launch = tuple[Any, Any, int, int, int]
 """Handles of pipeline and bind group, then the grid."""

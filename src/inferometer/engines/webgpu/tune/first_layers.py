@@ -10,7 +10,7 @@ from inferometer.engines.webgpu.weights.slots import weight_slots
 
 LEAST_LAYERS = 2
 LEAST_BYTES = 64 << 20
-"""Of matrices that these layers have, where the model has as much: more than what waits in caches."""
+"""Size of the matrices of these layers, where the model has as much: more than what caches hold."""
 
 
 class FirstLayers:

@@ -64,7 +64,7 @@ _DECODED = 8  # steps of a round, one submit for each; fewer where a step has ma
 _LEAST_DECODED = 2
 _MOST_ROWS = 64
 _POSITION = 512
-"""Of decode steps: attention's best variant depends on it."""
+"""Where decode steps are measured: attention's best variant depends on it."""
 _BATCH = 4  # whole steps of a submit
 
 _Timed = dict[tuple[TuneKey, int], list[float]]  # of a key's i-th candidate

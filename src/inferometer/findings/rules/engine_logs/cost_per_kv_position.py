@@ -7,7 +7,7 @@ Fires on a class whose time per token grows in a straight line with the KV posit
   (the device's, those asked for, or the best rate of the run): good attention kernels reach more than half of it, so
   four is beyond any tuning;
 - else, with the printed layers, heads and head size, the most bytes that a position can have (as many KV heads as
-  heads, 4 bytes an element) come at less than 8 GB/s, which is slower than any GPU's memory; faster is `info`, since
+  heads, 4 bytes per element) come at less than 8 GB/s, which is slower than any GPU's memory; faster is `info`, since
   it may be all that the memory gives;
 - else wherever the growth itself is large, and then at most `medium`.
 

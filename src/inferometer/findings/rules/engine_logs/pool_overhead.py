@@ -1,6 +1,6 @@
 """GPU memory beyond the weights that it was loaded with.
 
-Fires when the GPU memory printed at the end of loading is 5 % above the model's weights or more (2 bytes an element):
+Fires when the GPU memory printed at the end of loading is 5 % above the model's weights or more (2 bytes per element):
 `low`; from 30 % `medium`. Needs the model's dimensions. Pools round buffers up; where the weights' buffers, rounded
 by one of the usual rules, add up to exactly the digits printed, that rule is named, else no cause is.
 """

@@ -134,7 +134,7 @@ def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
 
 
 def _reasons(rows: KernelRows, cast: Bools) -> tuple[np.ndarray, Bools]:
-    """Of each launch, the number of the reason that it counts for, or -1; and whether it leads to sampling."""
+    """The number of the reason that each launch counts for, or -1; and whether it leads to sampling."""
     product = rows.of_family(*PRODUCTS, *ATTENTION, "gemm_epilogue", "attention_combine")
     first, end = rows.runs(cast)
     before, behind = np.zeros(len(cast), dtype=np.bool_), np.zeros(len(cast), dtype=np.bool_)

@@ -154,7 +154,7 @@ def _batches(eager: pl.DataFrame) -> str:
 
 
 def _median(values: pl.Series) -> float:
-    """Of numbers; 0 of none."""
+    """The median; 0 without values."""
     median = values.median()
     return float(median) if isinstance(median, int | float) else 0.0
 

@@ -56,7 +56,7 @@ class _Idle:
 
     @property
     def share(self) -> float:
-        """Of its window."""
+        """Idle time as a share of its window."""
         return self.idle_ns / self.place.window_ns
 
 

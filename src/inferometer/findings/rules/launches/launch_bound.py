@@ -61,7 +61,7 @@ class _Launching:
 
     @property
     def size_ns(self) -> int:
-        """Of all parts."""
+        """Time of all parts."""
         return sum(int(rows[name].sum()) for rows, name in self._parts())
 
     @property

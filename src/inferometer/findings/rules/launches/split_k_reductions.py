@@ -75,7 +75,7 @@ def _is_reduction(name: str, known: KernelName) -> bool:
 
 
 def _by_place(rows: KernelRows, where: Origins, reduces: Ints) -> pl.DataFrame:
-    """One row per place and product: `count`, `total_ns`, `product_ns`; `product` is null where none stands before."""
+    """One row per place and product: `count`, `total_ns`, `product_ns`; `product` is null where none comes before."""
     before = np.maximum(reduces - 1, 0)
     has_product = rows.before(rows.of_family(*PRODUCTS))[reduces]
     frame = pl.DataFrame(

@@ -25,7 +25,7 @@ MOST_CAUSES = 6
 """Ranked causes with a curve next to their score."""
 
 MOST_SAMPLES = 300
-"""Of one metric in one run."""
+"""Samples of one metric in one run."""
 
 CURVES = "Times count from the start of each run. Dashed: the medians that the comparison uses, over all ticks drawn."
 _NS = 1e9

@@ -185,7 +185,7 @@ def _text(ns: int, whole_ns: int) -> str:
 
 
 def _shade(sort: str, name: str | None, families: list[str]) -> str:
-    """Of a family the colour that it has among the kernels."""
+    """The colour that a family has among the kernels."""
     family = _COLLECTIVE if sort == COMMUNICATION else name
     if sort in (COMPUTE, COMMUNICATION):
         return color(families.index(family)) if family in families else "var(--warning)"

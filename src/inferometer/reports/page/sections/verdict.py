@@ -44,7 +44,7 @@ def _ratio(ratio: float | None, interval: tuple[float, float] | None) -> str:
 
 
 def _reservations(found: Comparison) -> Iterator[Part]:
-    """What stands in the way of comparing the runs, and what the verdict can't know."""
+    """What is in the way of comparing the runs, and what the verdict can't know."""
     comparable = found.comparable
     if comparable.stops:
         yield Words(

@@ -19,7 +19,7 @@ from inferometer.reports.page.sampling import keep_extremes
 from inferometer.reports.page.time_line.pack import packed_size
 
 MOST_SAMPLES: Final = 100_000
-"""Of all counters together."""
+"""Samples of all counters together."""
 
 _LEAST_SAMPLES: Final = 500  # of one counter
 
@@ -75,7 +75,7 @@ def _share_out(whole: Mapping[str, int], most_bytes: int) -> dict[str, float]:
 
 
 def _is_of(line: Lanes, kind: str) -> Mask:
-    """Of each event, whether it is on a lane of this kind."""
+    """Whether each event is on a lane of this kind."""
     rows = np.repeat([lane.kind == kind for lane in line.lanes], [lane.rows for lane in line.lanes])
     return np.repeat(rows, np.diff(line.row_at))
 

@@ -17,7 +17,7 @@ MOST_PACKED: Final = 4_000_000
 """Bytes of packed columns in one page, before base64: more takes longer to open than it is worth."""
 
 NAME: Final = "timeline"
-"""Of the section that has the time line of a run."""
+"""Name of the section that has the time line of a run."""
 
 _FILES: Final = (
     *("columns", "levels", "source", "view", "layout", "palette", "paint", "head"),

@@ -31,7 +31,7 @@ _PALE: Final = 0.5
 def category_colors(categories: Sequence[Category]) -> list[tuple[str, float]]:
     """The name of a CSS variable for each, and how much of the paper's colour is mixed in.
 
-    Families of kernels have the colours that tell most apart, the longest first. What stands around others is pale.
+    Families of kernels have the colours that tell most apart, the longest first. What is around others is pale.
     """
     kernels = [each for each in categories if each.noun in ("kernel", "graph") and each.name not in _FIXED]
     kernels.sort(key=lambda each: (-each.summed_ns, each.name))

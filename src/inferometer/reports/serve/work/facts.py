@@ -67,7 +67,7 @@ def _date(facts: Facts, window: tuple[int, int] | None) -> str | None:
 
 
 def _busy_share(devices: pl.DataFrame) -> float | None:
-    """Of all devices' windows together."""
+    """Busy time as a share of all devices' windows together."""
     window_ns = int(devices["window_ns"].sum())
     return int(devices["busy_ns"].sum()) / window_ns if window_ns else None
 

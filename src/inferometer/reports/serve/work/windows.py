@@ -41,7 +41,7 @@ def rows(folder: str, lanes: Sequence[int], start_ns: int, end_ns: int, pixels: 
 
 
 def sums(folder: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int, int]]:
-    """Of every lane and category: how many events begin from `start_ns` to `end_ns`, and their time within."""
+    """How many events of every lane and category begin from `start_ns` to `end_ns`, and their time within."""
     lanes = _levels(folder).lanes
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for row, lane in enumerate(lanes.row_lane.tolist()):

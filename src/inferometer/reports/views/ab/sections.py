@@ -59,7 +59,7 @@ def whole_sections(found: PathComparison) -> list[Section]:
 
 
 def difference_sections(found: PathComparison) -> list[Section]:
-    """Of each candidate, where it differs."""
+    """A section for each candidate that differs."""
     return [_differences(found, arm) for arm in found.candidates]
 
 

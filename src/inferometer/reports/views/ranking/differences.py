@@ -88,7 +88,7 @@ def differences_section(found: Differences) -> Section:
 
 
 def difference_remarks(found: Differences) -> list[str]:
-    """The verdict over all shapes first, then operators and candidates, drift, and what stands in one run alone."""
+    """The verdict over all shapes first, then operators and candidates, drift, and what is in one run alone."""
     wholes = {each.candidate: each for each in found.wholes}
     drifts = [words for each in found.drifts for words in _of_drift(each, wholes[each.candidate], found.smallest)]
     return [_summary(found), *_of_operators(found), *drifts, *_only_one(found)]
@@ -123,7 +123,7 @@ def _of_drift(drift: Drift, whole: LevelChange, smallest: float) -> list[str]:
 
 
 def _longer(ratio: float) -> str:
-    """Of candidate's over base's time: `2.0 % longer`."""
+    """Candidate's over base's time as text: `2.0 % longer`."""
     if abs(ratio - 1) < _UNCHANGED:
         return "as long as before"
     word = "longer" if ratio >= 1 else "shorter"

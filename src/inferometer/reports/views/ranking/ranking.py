@@ -8,7 +8,7 @@ from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.ranking.remarks import ranking_remarks
-from inferometer.reports.views.ranking.shortened import join_shapes, shortened, tell
+from inferometer.reports.views.ranking.shortened import join_shapes, shares_as_text, shortened
 from inferometer.reports.views.ranking.tables import (
     every_shape,
     operators_section,
@@ -43,11 +43,11 @@ def _sections(ranking: Ranking) -> list[Section]:
     sections = []
     for device in ranking.devices:
         functional = FUNCTIONAL_ONLY if device.functional_only else None
-        sections += [tell(ranked_section(device), "score", functional)]
-        sections += [tell(operators_section(device), "sol_fraction", functional)]
+        sections += [shares_as_text(ranked_section(device), "score", functional)]
+        sections += [shares_as_text(operators_section(device), "sol_fraction", functional)]
     if ranking.differences is not None:
         sections += sections_of(ranking.differences)
-    shapes = [tell(shapes_section(device), "sol_fraction", "instead") for device in ranking.devices]
+    shapes = [shares_as_text(shapes_section(device), "sol_fraction", "instead") for device in ranking.devices]
     sections += [_wrong_first(join_shapes(section)) for section in shapes]
     return [shortened(section) for section in [*sections, runs_section(ranking)]]
 

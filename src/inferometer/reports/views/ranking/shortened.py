@@ -11,7 +11,7 @@ MOST_SHOWN = 40
 """Rows of a table in a terminal; spreadsheets, JSON and the page have more."""
 
 
-def tell(section: Section, column: str, instead: str | None) -> Section:
+def shares_as_text(section: Section, column: str, instead: str | None) -> Section:
     """Shares of a column as text, and where there is none, why: the text of another column, or these words for all."""
     if instead is None:
         return section

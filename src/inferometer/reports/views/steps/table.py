@@ -192,7 +192,7 @@ def _disturbed(table: StepTable) -> Iterator[Section]:
 
 
 def _rows(table: StepTable) -> int:
-    """Of the longer tables."""
+    """Rows of the longer tables."""
     return table.steps.height + table.classes.height + table.differences.height if table.top is None else table.top
 
 
