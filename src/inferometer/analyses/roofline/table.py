@@ -18,9 +18,10 @@ from inferometer.analyses.roofline.collectives import Collectives, sum_collectiv
 from inferometer.analyses.roofline.contexts import contexts_of
 from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
-from inferometer.analyses.roofline.gaps import gaps_by, steps_of
+from inferometer.analyses.roofline.gaps import gaps_by
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.likeness import with_likeness
+from inferometer.analyses.roofline.marked_steps import with_steps
 from inferometer.analyses.roofline.measured import MEASURED, with_measured
 from inferometer.analyses.roofline.named_exchanges import NEEDED as RANGES_NEEDED
 from inferometer.analyses.roofline.numbers import with_numbers
@@ -213,7 +214,7 @@ def roofline(
     each = (
         placed.join(frame.select("row", "fraction", "family"), on="row", how="left")
         .join(found.sites.select("node", "module_pooled"), on="node", how="left")
-        .join(steps_of(found.tree), on="node", how="left")
+        .pipe(with_steps, found.tree, trace)
     )
     return Roofline(
         source=found.source,
