@@ -1,5 +1,7 @@
 """The roofline's times by step, recomputed from the files: a launch is of the step in which its call began."""
 
+import gzip
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -50,3 +52,12 @@ def test_a_step_has_what_all_threads_of_its_process_launched(file: str, shared_d
     assert dict(by_step.select("key", "total_ns").iter_rows()) == times
     told = {f"ProfilerStep#{step}": count for step, count in steps.select("step", "launches").iter_rows()}
     assert {name: launches[name] for name in told if name in launches} == told
+
+
+def test_a_device_without_known_peaks_is_called_by_the_name_that_the_file_has(shared_data: Path) -> None:
+    path = shared_data / "traces" / "kineto" / "v100_graph_branches.json.gz"
+    with gzip.open(path) as file:
+        (name,) = {each["name"] for each in json.load(file)["deviceProperties"]}
+    with inferometer.open(path) as trace:
+        (said,) = roofline(attribute(trace, with_op_calls=True), trace).notable
+    assert said.startswith(f"No peaks of {name} are known here")
