@@ -1,6 +1,8 @@
 """Which test is slower: ratios, intervals and verdicts, recomputed in another way."""
 
-from math import exp, log
+import json
+from math import exp, hypot, log
+from pathlib import Path
 from random import Random
 from statistics import mean, stdev, variance
 from typing import Any
@@ -9,9 +11,11 @@ import pytest
 from scipy import stats
 from tests.traces import trace_of
 
+import inferometer
 from inferometer import Trace
 from inferometer.analyses.compare.tests import TestComparison, are_repeated, compare_tests
 from inferometer.errors import InputError
+from inferometer.reports.views.compared_tests import headline
 from inferometer.reports.views.view import facts_of, json_of, remarks_of
 from inferometer.trace.facts import Device
 
@@ -154,3 +158,24 @@ def test_settings_that_differ_are_told() -> None:
     found = compare_tests(bench({"settings": {"fa": "0"}}, pp=BASE), bench({"settings": {"fa": "1"}}, pp=BASE))
     assert "fa 0 -> 1" in said(found)
     assert json_of(found)["setup"] == [{"name": "fa", "base": "0", "candidate": "1"}]
+
+
+def test_two_real_runs_whose_repetitions_vary_cannot_be_told_apart() -> None:
+    """The samples' intervals by the normal approximation in place of Welch's, from the repetitions in the files."""
+    paths = [Path(__file__).parents[3] / "samples" / "engines" / f"llama_bench_{run}.json" for run in (1, 2)]
+    tests: list[dict[str, list[float]]] = [
+        {f"pp{one['n_prompt']}" if one["n_prompt"] else f"tg{one['n_gen']}": one["samples_ns"] for one in run}
+        for run in (json.loads(path.read_text()) for path in paths)
+    ]
+    found = compare_tests(*map(inferometer.open, paths))
+    (said,) = [each for each in remarks_of(found) if each.startswith("Can't tell of ")]
+    for row in found.rows:
+        before, after = (side[row.name] for side in tests)
+        error = hypot(*(stdev(times) / mean(times) / len(times) ** 0.5 for times in (before, after)))
+        ratio = mean(after) / mean(before)
+        low, high = ratio * exp(-1.96 * error), ratio * exp(1.96 * error)
+        assert min(low, 1 / high) < 1 / 1.03  # a difference that would matter is in it
+        assert row.interval == pytest.approx((low, high), rel=0.03)
+        assert row.interval is not None
+        assert f"{row.name} ({row.interval[0]:.3f} to {row.interval[1]:.3f})" in said
+    assert headline(found) == "Can't tell: 2 of 2 tests can't be judged, and none is clearly slower or faster."

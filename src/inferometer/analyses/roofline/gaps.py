@@ -7,10 +7,6 @@ from typing import Final
 
 import polars as pl
 
-from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
-from inferometer.analyses.steps.engine_marks import read_mark
-from inferometer.analyses.steps.sources import PROFILER_STEP
-
 GAPS: Final = {
     "key": pl.String,
     "launches": pl.Int64,
@@ -52,14 +48,3 @@ def with_fractions(frame: pl.DataFrame) -> pl.DataFrame:
         *(pl.when(is_modelled).then(name).alias(name) for name in ("bound_ns", "above_ns")),
         pl.when(is_modelled).then(pl.col("bound_ns") / pl.col("modelled_ns")).alias("fraction"),
     )
-
-
-def steps_of(tree: CallTree) -> pl.DataFrame:
-    """`step` of each `node`: the name of the outermost range around it that marks a step of an engine or profiler."""
-    steps: list[str | None] = []
-    for node, parent in enumerate(tree.parent):
-        above = steps[parent] if parent != ROOT else None
-        label = tree.label_of(node)
-        is_mark = label.kind == "span" and (PROFILER_STEP.fullmatch(label.name) or read_mark(label.name) is not None)
-        steps.append(above or (label.name if is_mark else None))
-    return pl.DataFrame({"node": range(len(tree)), "step": steps}, schema={"node": pl.Int64, "step": pl.String})

@@ -26,4 +26,10 @@ def find_device(found: Attribution, facts: Facts) -> tuple[Device | None, list[s
                 return alike[0], [f"The file doesn't name its device: it looks like {alike[0].name} (inferred)."]
             names = format_list([device.name for device in alike])
             return None, [f"The device may be {names}: name it with --hardware for bounds."]
+    named = [name for text in used if (traced := described.get(text)) and (name := traced.name)]
+    if named:
+        names = format_list(list(dict.fromkeys(named)))
+        why = f"No peaks of {names} are known here, and without them there are no bounds"
+        how = "inferometer hardware --measure, on that machine, writes them for --hardware-file"
+        return None, [f"{why}: {how}."]
     return None, ["What the file ran on isn't known: name it with --hardware for bounds."]

@@ -17,9 +17,10 @@ from inferometer.analyses.roofline.contexts import contexts_of
 from inferometer.analyses.roofline.covered_times import CoveredTimes, cover_times
 from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
-from inferometer.analyses.roofline.gaps import gaps_by, steps_of
+from inferometer.analyses.roofline.gaps import gaps_by
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.likeness import with_likeness
+from inferometer.analyses.roofline.marked_steps import with_steps
 from inferometer.analyses.roofline.measured import MEASURED, with_measured
 from inferometer.analyses.roofline.named_exchanges import NEEDED as RANGES_NEEDED
 from inferometer.analyses.roofline.numbers import with_numbers
@@ -206,7 +207,7 @@ def roofline(
         times=cover_times(placed, frame),
         shortest_kernel_ns=shortest_ns,
         small_ns=_small(frame, shortest_ns),
-        by=_gaps(placed, frame, found),
+        by=_gaps(placed, frame, found, trace),
         collectives=sum_collectives(inferred, exchanges, hardware),
         notable=tuple(notes),
         losses=found.losses if counters is None else losses_of_both(found.losses, counters),
@@ -216,12 +217,12 @@ def roofline(
     )
 
 
-def _gaps(placed: pl.DataFrame, frame: pl.DataFrame, found: Attribution) -> dict[str, pl.DataFrame]:
+def _gaps(placed: pl.DataFrame, frame: pl.DataFrame, found: Attribution, trace: Trace) -> dict[str, pl.DataFrame]:
     """What launches take above their bounds, by family of ops, kernel, module and step."""
     launches = (
         placed.join(frame.select("row", "fraction", "family"), on="row", how="left")
         .join(found.sites.select("node", "module_pooled"), on="node", how="left")
-        .join(steps_of(found.tree), on="node", how="left")
+        .pipe(with_steps, found.tree, trace)
     )
     columns = {"family": "family", "kernel": "kernel", "module": "module_pooled", "step": "step"}
     return {name: gaps_by(launches, column) for name, column in columns.items()}

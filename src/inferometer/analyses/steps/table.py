@@ -191,9 +191,10 @@ def _phases(steps: pl.DataFrame) -> pl.DataFrame:
             value.quantile(0.95, "linear").alias(f"{name}_p95_ns"),
             (value - value.median()).abs().median().alias(f"{name}_mad_ns"),
         ]
+    lasting = pl.max_horizontal("wall_ns", "window_ns")  # a host that runs ahead leaves a step before its work ends
     per_token = [
-        (pl.col(column) / _positive("tokens")).filter("used").median().alias(f"{name}_per_token_ns")
-        for name, column in (("wall", "wall_ns"), ("gpu", "gpu_busy_ns"))
+        (time / _positive("tokens")).filter("used").median().alias(f"{name}_per_token_ns")
+        for name, time in (("wall", lasting), ("gpu", pl.col("gpu_busy_ns")))
     ]
     return steps.group_by("phase", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("steps"),

@@ -11,6 +11,7 @@ from inferometer.findings.evidence.idle_words import MOSTLY, Words, describe_act
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.evidence.places import BusiestDevice
 from inferometer.findings.rule import Evidence
+from inferometer.names.apis import api_kind
 from inferometer.units import format_counted, format_duration, format_share
 
 _SITES = 2  # places in the code to name
@@ -28,6 +29,11 @@ _KEEP_MEMORY = (
 _CAPTURE = (
     "This is the capture of a graph, not a run of it: profile its replays, and give them this file as their capture "
     "(inferometer launches REPLAY --capture THIS_FILE)."
+)
+_AHEAD = (
+    "Launch the next replay before the last has ended, without a wait of the host between them: what {api} takes is "
+    "then behind the device's work. It takes longer while each node is traced, and the first time (cudaGraphUpload "
+    "before it)."
 )
 _ONE_BY_ONE = (
     "Launch less, one by one: replay a CUDA graph (torch.compile(mode='reduce-overhead'); in vLLM without "
@@ -85,6 +91,8 @@ def _where(activity: HostActivity, path: HostPath | None, sites: list[tuple[str 
     least = MOSTLY * activity.total_ns
     if activity.time_ns("capture") > least:
         return ", which captures a graph"
+    if graph := _graph_launch(activity):
+        return f", which is mostly in {graph}"
     if activity.time_ns("slow_call", "compiling") > least:
         return f", which is mostly in {_slow_words(activity)}"
     for kind in ("allocation", "copy", "wait"):
@@ -94,6 +102,15 @@ def _where(activity: HostActivity, path: HostPath | None, sites: list[tuple[str 
         return f", which is in {path.name}"
     site, site_ns = next(iter(sites), (None, 0))
     return f", mostly before it launches {site}" if site and site_ns > least else ""
+
+
+def _graph_launch(activity: HostActivity) -> str | None:
+    """The call that launches graphs, where most of the time is in such calls, short or long."""
+    calls = activity.calls.with_columns(pl.col("api").cast(pl.String))
+    graphs = calls.filter(pl.Series([api_kind(api) == "graph" for api in calls["api"]], dtype=pl.Boolean))
+    if int(graphs["time_ns"].sum()) <= MOSTLY * activity.total_ns:
+        return None
+    return str(graphs.sort("time_ns", descending=True)["api"][0])
 
 
 def _slow_words(activity: HostActivity) -> str:
@@ -154,6 +171,8 @@ def _next(evidence: Evidence, activity: HostActivity, path: HostPath | None, pla
         )
     if activity.time_ns("capture") > least:
         return _CAPTURE
+    if graph := _graph_launch(activity):
+        return _AHEAD.format(api=graph)
     if activity.time_ns("slow_call", "compiling", "allocation") > least:
         return _KEEP_MEMORY if _comes_again(activity, place) else _WARM_UP
     if activity.time_ns("copy") > least:

@@ -64,7 +64,9 @@ class Phase(Part):
     gpu_mad_ns: Annotated[float | None, says("Median absolute deviation of that, not scaled, ns.")]
     window_median_ns: Annotated[float | None, says("Median window, ns.")]
     gap_median_ns: Annotated[float | None, says("Median gap, ns.")]
-    wall_per_token_ns: Annotated[float | None, says("Wall time for each token, ns.")]
+    wall_per_token_ns: Annotated[
+        float | None, says("Wall time for each token, ns; of the step's window where that is longer.")
+    ]
     gpu_per_token_ns: Annotated[float | None, says("Busy time for each token, ns.")]
     launches_median: Annotated[int | None, says("Median of launches.")]
     launch_bound_share: Annotated[float | None, says("Time waiting for launches of all windows, 0 to 1.")]

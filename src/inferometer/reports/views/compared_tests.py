@@ -38,7 +38,7 @@ def headline(found: TestComparison) -> str:
         doubtful = len(both) - len(found.of_kind("same"))
         if not doubtful:
             return f"No difference: none {of} differs by more than runs drift, {format_share(MIN_CHANGE)}."
-        return f"No clear difference: {doubtful:,} {of} can't be judged, and none is clearly slower or faster."
+        return f"Can't tell: {doubtful:,} {of} can't be judged, and none is clearly slower or faster."
     words = [f"{len(rows):,} {kind}" for kind, rows in (("slower", slower), ("faster", faster)) if rows]
     return f"{format_list(words).capitalize()} {of}: {'; '.join(map(_in_words, (slower + faster)[:_LISTED]))}."
 
@@ -86,8 +86,9 @@ def _remarks(found: TestComparison) -> Iterator[str]:
         return
     if unclear := found.of_kind("unclear"):
         yield (
-            f"{_names(unclear)}: the interval reaches from no difference worth a word to one of more than "
-            f"{format_share(MIN_CHANGE)}. More repetitions tell."
+            f"Can't tell of {format_list([*map(_range, unclear[:_LISTED])])}"
+            f"{_more(unclear)}: the interval of the time's ratio holds 1 or a drift of runs, and more than "
+            f"{format_share(MIN_CHANGE)}, too. More repetitions tell."
         )
     if unknown := found.of_kind("unknown"):
         yield (
@@ -105,6 +106,15 @@ def _remarks(found: TestComparison) -> Iterator[str]:
             f"only differences beyond {format_share(MIN_CHANGE)}, what runs of one set-up drift by, are called slower "
             "or faster."
         )
+
+
+def _range(row: ComparedTest) -> str:
+    low, high = row.interval or (0.0, 0.0)
+    return f"{row.name} ({low:.3f} to {high:.3f})"
+
+
+def _more(rows: Sequence[ComparedTest]) -> str:
+    return f" and {len(rows) - _LISTED:,} more" if len(rows) > _LISTED else ""
 
 
 def _names(rows: Sequence[ComparedTest]) -> str:

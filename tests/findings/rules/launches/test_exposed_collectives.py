@@ -1,5 +1,6 @@
 """Communication that nothing hides is found, with what it waits for; what runs behind computation is not."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +175,10 @@ def test_without_calls_of_the_host_nobody_is_sent_to_look_for_the_caller(shared_
     assert found.next is not None
     assert "inferometer launches" not in found.next
     assert "Record the host's side" in found.next
+
+
+def test_what_nobody_can_name_is_not_called_mostly_communication(shared_data: Path) -> None:
+    """AMD's file has kernels of RCCL alone: no call, op or record says which collective they are."""
+    path = shared_data / "traces" / "rocprof" / "mi350_600_dispatches.json.gz"
+    (found,) = [each for each in find_findings(inferometer.open(path)).findings if each.rule == RULE]
+    assert re.fullmatch(r"gpu:0 communicates while nothing computes for [\d.]+ % of its time", found.title)

@@ -105,8 +105,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         rule=RULE.name,
         severity=severity,
         title=(
-            f"{place.name} communicates while nothing computes for {format_share(share)} of its time, {most} in "
-            f"{_word(first)}"
+            f"{place.name} communicates while nothing computes for {format_share(share)} of its time"
+            + (f", {most} in {_word(first)}" if first["collective"] != "other" else "")
         ),
         evidence=(
             f"Kernels communicate and none computes for {format_duration(exposed_ns)}{launches.a_step(exposed_ns)}.",
