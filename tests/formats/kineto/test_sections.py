@@ -206,3 +206,14 @@ def test_small_files_have_one_process(path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_bytes(write_file(NASTY))
     monkeypatch.setattr(workers, "Crew", None)
     inferometer.open(path)
+
+
+def test_progress_never_goes_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(gzip.decompress((SAMPLES / "decode.json.gz").read_bytes()))
+    use(monkeypatch, processes=2, size=1 << 16)
+    seen: list[tuple[int, int | None]] = []
+    inferometer.open(path, progress=lambda *at: seen.append(at))
+    sections_seen = [at for at in seen if at[0] > 2 << 20]
+    assert len(sections_seen) > 3
+    assert [done for done, _ in sections_seen] == sorted(done for done, _ in sections_seen)
+    assert {total for _, total in seen} == {path.stat().st_size}

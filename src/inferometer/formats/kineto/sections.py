@@ -98,7 +98,8 @@ class Places:
     """The text of a source that can be opened again, from any place on. Packed data is unpacked up to there."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        assert source.path is not None
+        self._source = Source(source.path, limits=source.limits)  # without progress: whoever joins sections reports it
         self._is_packed = source.is_packed
         self._stream: Stream | None = None
         self._text: Text | None = None
