@@ -91,6 +91,10 @@ def test_no_variable_of_ours_that_it_doesnt_need_is_passed_on(
     assert "A_TOKEN" not in guarded.call("environment")
 
 
+def test_a_file_is_read_there_without_further_processes(guarded: Guarded) -> None:
+    assert "INFEROMETER_PROCESSES" in guarded.call("environment")
+
+
 def test_the_process_ends_with_what_uses_it(guarded: Guarded) -> None:
     other = Guarded("served_here")
     pids = [each.call("pid") for each in (guarded, other)]

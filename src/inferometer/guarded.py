@@ -39,6 +39,7 @@ _LONGEST = 64 << 20  # bytes of a reply
 _LENGTH = 8  # bytes in front of each message that say how long it is
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _ALONE = {"TOKENIZERS_PARALLELISM": "false", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1"}  # threads reserve memory
+_ALONE |= {"INFEROMETER_PROCESSES": "1"}  # another process would have limits of its own
 _START = (
     "import sys; module, what, memory, seconds, *sys.path[:] = sys.argv[1:]; "
     "from inferometer.guarded import serve; serve(module, what, int(memory), float(seconds))"

@@ -165,3 +165,56 @@ def test_however_rows_come_they_stay_in_order(sizes: list[int], budget: int, mer
             add_launches(out, start, size)
         with out.finish(FACTS) as trace:
             assert trace.launches.select(pl.col("start_ns")).collect().to_series().to_list() == list(range(sum(sizes)))
+
+
+def parts_of(out: TraceBuilder) -> list[Path]:
+    paths = [out.work / f"made-elsewhere-{start}" for start in (10, 20)]
+    for path, start in zip(paths, (10, 20), strict=True):
+        other = TraceBuilder()
+        add_launches(other, start, 3)
+        other.frame("launches").collect().write_parquet(path)
+    return paths
+
+
+def test_files_made_elsewhere_are_rows_in_the_order_they_are_taken() -> None:
+    out = TraceBuilder()
+    add_launches(out, 0, 2)
+    for path in parts_of(out):
+        out.take_part("launches", path, 3)
+    assert out.rows("launches") == 8
+    work = out.work
+    out.load()
+    assert not work.exists()
+    out.fill("launches", {"rank": 7})
+    launches = out.finish(FACTS).launches.collect()
+    assert launches["start_ns"].to_list() == [0, 1, 10, 11, 12, 20, 21, 22]
+    assert launches["rank"].unique().to_list() == [7]
+
+
+def test_files_that_memory_has_no_room_for_stay_on_disk() -> None:
+    out = TraceBuilder(memory_bytes=100)
+    for path in parts_of(out):
+        out.take_part("launches", path, 3)
+    out.load()
+    assert len([*out.work.iterdir()]) == 2
+    with out.finish(FACTS) as trace:
+        assert trace.launches.collect()["start_ns"].to_list() == [10, 11, 12, 20, 21, 22]
+
+
+def test_files_made_elsewhere_become_parts_of_a_store(tmp_path: Path) -> None:
+    out = TraceBuilder(folder=tmp_path)
+    assert out.is_stored
+    for path in parts_of(out):
+        out.take_part("launches", path, 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["launches-00000.parquet", "launches-00001.parquet"]
+    assert out.finish(FACTS).launches.collect().height == 6
+
+
+def test_what_is_forgotten_leaves_no_files() -> None:
+    out = TraceBuilder()
+    for path in parts_of(out):
+        out.take_part("launches", path, 3)
+    work = out.work
+    out.reset()
+    assert not work.exists()
+    assert out.rows("launches") == 0

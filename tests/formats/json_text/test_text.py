@@ -120,3 +120,37 @@ def test_nesting_costs_no_stack() -> None:
 )
 def test_an_object_ends_where_json_says(text: str, end: int) -> None:
     assert object_end(bytearray(text.encode()), 0, len(text)) == end
+
+
+def test_a_text_that_starts_over_has_the_window_of_one_that_begins_there(open_text: Callable[[bytes], Text]) -> None:
+    data = bytes(range(1, 200))
+    for begin in (0, 3, 120):
+        text, fresh = open_text(data), open_text(data[begin:])
+        text.fill(begin + 20)
+        text.pos += begin
+        text.start_over()
+        for size in (1, 30, 500):
+            text.fill(size)
+            fresh.fill(size)
+            assert text.offset == begin
+            assert text.buf[text.pos : text.end] == fresh.buf[fresh.pos : fresh.end]
+            assert text.eof == fresh.eof
+
+
+def test_a_text_skips_to_a_place_and_no_further_than_its_end(open_text: Callable[[bytes], Text]) -> None:
+    text = open_text(b"0123456789")
+    for place, byte in ((0, ord("0")), (3, ord("3")), (2, ord("3")), (9, ord("9")), (10, -1), (99, -1)):
+        text.skip_to(place)
+        assert text.peek() == byte
+    assert text.offset == 10
+
+
+def test_a_text_goes_on_where_another_stands(open_text: Callable[[bytes], Text]) -> None:
+    text, other = open_text(b"abc"), open_text(b"defghi")
+    text.fill(3)
+    other.skip_to(4)
+    text.go_on_as(other)
+    assert (text.offset, text.peek()) == (4, ord("h"))
+    assert text.take(ord("h"))
+    assert text.take(ord("i"))
+    assert text.peek() == -1

@@ -181,3 +181,23 @@ def test_cuts_between_events_are_never_taken_inside_one() -> None:
     names, losses = read_events(",".join([tricky] * 5_000) + "]")
     assert (set(names), len(names), losses) == ({"a},{b"}, 5_000, {})
     assert all(a == b for a, b in pairwise(names))
+
+
+@pytest.mark.parametrize("between", [",", " , ", ",\n    "])
+def test_reading_may_stop_before_the_first_event_that_begins_at_a_place(between: str) -> None:
+    pieces = [
+        '{"ph":"X","name":"a","args":{"of":[{"x":1},{"y":2}]}}',
+        '{"ph":"X","name":"b \\"},{"}',
+        '{"ph":"X","name":"c"}',
+    ]
+    whole = between.join(pieces) + "]"
+    begins = [whole.index(piece) for piece in pieces]
+    for until in range(len(whole) + 2):
+        text, losses = Text(io.BytesIO(whole.encode())), Losses()
+        reader = EventReader(text, losses, until=until)
+        names = [event.name for batch in reader.batches() for event in batch]
+        expected = [begin for begin in begins if begin < until]
+        assert len(names) == len(expected), until
+        assert reader.is_done == (len(expected) == len(pieces)), until
+        assert reader.is_done or text.offset == begins[len(expected)], until
+        assert not losses

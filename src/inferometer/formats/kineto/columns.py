@@ -29,7 +29,7 @@ from inferometer.formats.kineto.arguments import (
 from inferometer.formats.kineto.decimals import OUT_OF_RANGE, UNREADABLE
 from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
-from inferometer.formats.kineto.ids import AnyEvent, Ids, find_counted_device, find_devices, find_streams, number_in
+from inferometer.formats.kineto.ids import AnyEvent, Ids, find_counted_device, find_devices, find_streams, numbers_in
 from inferometer.formats.kineto.launch_columns import DEVICE_KINDS, LONGEST_NS
 from inferometer.formats.kineto.memory import MemoryRecords
 from inferometer.formats.kineto.numbers import parse_ns
@@ -145,7 +145,7 @@ class Columns:
                 "kernel": [a.kernel for a in args],
                 "grid": _triples([a.grid for a in args]),
                 "block": _triples([a.block for a in args]),
-                "stream": [number_in(a.stream) for a in args],
+                "stream": numbers_in([a.stream for a in args]),
                 "bytes": [a.size if a.bytes is None else a.bytes for a in args],
             },
         )

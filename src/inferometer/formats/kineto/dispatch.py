@@ -68,13 +68,13 @@ class Sorter:
         return self._pairs.events
 
     def _sort(self, events: list[Any]) -> None:
-        kinds = set(map(type, events))
+        kinds: dict[Any, None] = dict.fromkeys(map(type, events))
         if Event in kinds:
             self._pairs.add([event for event in events if event.ph in _PAIRED])
-        if len(kinds) == 1 and Event not in kinds:
-            self._groups.setdefault(events[0].cat, []).extend(events)
-        else:
             self._group(events)
+            return
+        for kind in kinds:
+            self._groups.setdefault(kind.cat, []).extend([event for event in events if type(event) is kind])
 
     def _group(self, events: list[Any]) -> None:
         groups = self._groups

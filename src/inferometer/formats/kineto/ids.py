@@ -103,8 +103,13 @@ def find_counted_device(pid: Id) -> str | None:
 def find_streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:
     """The stream from the arguments, else from the thread id, which is the stream's on a device track."""
     ids = [event.tid if a.stream is None else a.stream for a, event in zip(args, events, strict=True)]
-    known = {stream: number_in(stream) for stream in set(ids)}
-    return [known[stream] for stream in ids]
+    return numbers_in(ids)
+
+
+def numbers_in(texts: Sequence[Id]) -> list[int | None]:
+    """`number_in` of each."""
+    known = {text: number_in(text) for text in set(texts)}
+    return [known[text] for text in texts]
 
 
 def number_in(text: Id) -> int | None:
