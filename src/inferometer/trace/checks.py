@@ -22,24 +22,35 @@ def check_calls(out: TraceBuilder) -> None:
     if not out.rows("launches") or not out.rows("calls"):
         return
     calls = out.frame("calls").filter(pl.col("correlation_id").is_not_null())
-    shared = (
-        calls.group_by("correlation_id")
-        .agg(pl.col("process").n_unique())
-        .filter(pl.col("process") > 1)
-        .select(pl.len())
-        .collect()
-        .item()
-    )
-    out.losses.count("correlation_in_several_processes", shared, category="calls")
     launches = out.frame("launches").filter(pl.col("correlation_id").is_not_null())
+    of_calls = _constants(calls, ["rank", "process"])
+    shared = 0 if "process" in of_calls else _count_shared(calls)
+    out.losses.count("correlation_in_several_processes", shared, category="calls")
     known = pl.col("process").is_not_null()  # where nobody says whose a launch is, a call of any process will do
-    ids = [
-        (launches.filter(known), ["rank", "process", "correlation_id"]),
-        (launches.filter(~known), ["rank", "correlation_id"]),
-    ]
-    without = [some.join(calls, on=key, how="anti", nulls_equal=True).select(pl.len()) for some, key in ids]
-    orphans = sum(count.item() for count in pl.collect_all(without))
+    orphans = _count_without(launches.filter(known), calls, ["rank", "process"], of_calls)
+    orphans += _count_without(launches.filter(~known), calls, ["rank"], of_calls)
     out.losses.count("launch_before_window", orphans, category="launches")
+
+
+def _count_without(launches: pl.LazyFrame, calls: pl.LazyFrame, keys: list[str], of_calls: dict[str, object]) -> int:
+    """Launches whose id no call of the same `keys` has. A key of one value on both sides need not be compared."""
+    own = _constants(launches, keys)
+    compared = [key for key in keys if not (key in own and key in of_calls and own[key] == of_calls[key])]
+    found = launches.join(calls, on=[*compared, "correlation_id"], how="anti", nulls_equal=True)
+    return int(found.select(pl.len()).collect().item())
+
+
+def _constants(frame: pl.LazyFrame, columns: list[str]) -> dict[str, object]:
+    """Those that have one value in all rows, null or not, with it."""
+    counts, values = pl.col(columns).n_unique(), pl.col(columns).first().name.suffix(".value")
+    found = frame.select(counts, values).collect().row(0, named=True)
+    return {column: found[f"{column}.value"] for column in columns if found[column] == 1}
+
+
+def _count_shared(calls: pl.LazyFrame) -> int:
+    """Ids that calls of several processes have."""
+    processes = calls.group_by("correlation_id").agg(pl.col("process").n_unique())
+    return int(processes.filter(pl.col("process") > 1).select(pl.len()).collect().item())
 
 
 def check_spans(out: TraceBuilder) -> None:
