@@ -1,4 +1,4 @@
-"""Find literal text in a window: by the C library's `memmem`, which is three times as quick as `bytearray.find`.
+"""Find literal text in a window: by the C library's `memmem`, which is quicker than `bytearray.find`.
 
 Where the library has none (Windows), `bytearray.find` does it.
 """

@@ -2,7 +2,7 @@
 
 Each takes every n-th range of the file's bytes, and hands back columns. Parts are read in the order of the file, and a
 process waits when it is a few parts ahead, so memory is bounded. A compressed file is one range. Nothing heavy is
-imported here: a process begins to read after 0.1 s.
+imported here, so that a process begins to read at once.
 """
 
 import gc
