@@ -3,10 +3,12 @@
 import gzip
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.conftest import SHARED_DATA
 from tests.kineto_files import COMPACT, KINETO, SPACED, Layout, call, event, kernel, write_file
@@ -217,3 +219,19 @@ def test_progress_never_goes_back(path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(sections_seen) > 3
     assert [done for done, _ in sections_seen] == sorted(done for done, _ in sections_seen)
     assert {total for _, total in seen} == {path.stat().st_size}
+
+
+def test_a_listener_gets_the_rows_of_all_processes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(write_file(TWICE * 20, KINETO))
+    use(monkeypatch, processes=2, size=3000)
+    rows: Counter[str] = Counter()
+
+    class Listener:
+        def take(self, table: str, batch: pl.DataFrame) -> None:
+            rows[table] += batch.height
+
+        def start_over(self) -> None:
+            rows.clear()
+
+    trace = inferometer.open(path, listener=Listener())
+    assert {table: count for table, count in trace.count_rows().items() if count} == rows
