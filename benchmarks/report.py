@@ -17,7 +17,8 @@ from benchmarks.trace_files import TraceFile
 
 _NOTES = """\
 - Each run is a whole process, from start to exit, with a fresh interpreter; CPU is user plus system time of all its
-  threads; the peak is the process's greatest resident memory in any run. Times are medians (least to greatest).
+  threads and processes; the peak is the greatest resident memory of its largest process in any run. Times are
+  medians (least to greatest).
 - The page cache is warm: before each run the harness reads the file once, and each command ran once before, untimed.
   Runs are interleaved. What `import` wrote is in the page cache when it ends, perhaps not yet on disk.
 """

@@ -15,6 +15,7 @@ from tests.commands.test_command_line import run
 import inferometer
 from inferometer.engines.bundled import require_config
 from inferometer.engines.webgpu.browser.chromium import NAMES
+from inferometer.engines.webgpu.load import LoadOptions
 from inferometer.errors import Unavailable
 
 Said = tuple[int, str, str]
@@ -366,8 +367,8 @@ def test_a_browser_keeps_weights_in_the_users_caches_unless_told_otherwise(
 ) -> None:
     home, asked = tmp_path / "caches", []
 
-    def load(*args: Any, browser_cache: Path | None, **more: Any) -> None:
-        asked.append(browser_cache)
+    def load(model: str, options: LoadOptions, **more: Any) -> None:
+        asked.append(options.browser_cache)
         raise Unavailable("planted")
 
     monkeypatch.setattr("inferometer.engines.webgpu.load.load_webgpu", load)
