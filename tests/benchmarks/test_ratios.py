@@ -46,3 +46,25 @@ def test_only_commands_on_the_peers_own_file_are_set_next_to_it() -> None:
 def test_bars_are_as_long_as_their_numbers() -> None:
     assert (bar(4, 4), bar(2, 4), bar(0.0001, 4)) == ("█" * 40, "█" * 20, "▏")
     assert [len(bar(ratio, 10)) for ratio in (1, 2.5, 10)] == [4, 10, 40]
+
+
+def test_the_readme_has_the_times_and_peaks_that_were_measured() -> None:
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    cases = {case["name"]: case for case in last_runs(RESULTS)[0]["cases"]}
+
+    def seconds(name: str) -> float:
+        return float(cases[name]["wall_ns"]["median"]) / 1e9
+
+    peaks = [
+        f"{cases[name]['peak_bytes']['max'] / 2**20:.0f}" for name in ("kernels", "import", "summary", "hta-fastest")
+    ]
+    assert (
+        f"`inferometer kernels` {seconds('kernels'):.1f} s, "
+        f"`inferometer import` (all tables) {seconds('import'):.1f} s, "
+        f"`summary` {seconds('summary'):.1f} s, their largest processes {peaks[0]}, {peaks[1]} and {peaks[2]} MiB; "
+        f"`kernels` from the store {seconds('kernels-store'):.2f} s."
+    ) in readme
+    hta_gb = cases["hta"]["peak_bytes"]["max"] / 1e9
+    assert f"HolisticTraceAnalysis took {seconds('hta'):.1f} s and {hta_gb:.1f} GB with its defaults" in readme
+    assert f"{seconds('hta-fastest'):.1f} s and {peaks[3]} MiB with its fastest settings" in readme
+    assert f"`json.load` with a sum {seconds('json-load'):.1f} s" in readme
