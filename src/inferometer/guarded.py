@@ -25,6 +25,7 @@ from typing import IO, Any, Literal
 import msgspec
 
 from inferometer.errors import FormatError, InputError, Unavailable, clean
+from inferometer.processes import VARIABLE
 
 LEAST_BYTES = 256 << 20
 """Memory for data: what Python with Polars and the smallest trace, or with torch, needs."""
@@ -39,7 +40,7 @@ _LONGEST = 64 << 20  # bytes of a reply
 _LENGTH = 8  # bytes in front of each message that say how long it is
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _ALONE = {"TOKENIZERS_PARALLELISM": "false", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1"}  # threads reserve memory
-_ALONE |= {"INFEROMETER_PROCESSES": "1"}  # another process would have limits of its own
+_ALONE |= {VARIABLE: "1"}  # another process would have limits of its own
 _START = (
     "import sys; module, what, memory, seconds, *sys.path[:] = sys.argv[1:]; "
     "from inferometer.guarded import serve; serve(module, what, int(memory), float(seconds))"

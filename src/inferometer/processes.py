@@ -1,7 +1,34 @@
-"""Whether a process is there, asked of the system by its number."""
+"""What the system says of processes: whether one is there, the cores that ours may use, how many may read a file."""
 
 import os
 from pathlib import Path
+from typing import Final
+
+from inferometer.errors import InputError
+
+VARIABLE: Final = "INFEROMETER_PROCESSES"
+"""The environment's variable for how many processes read a file. Unset: by the file's size and the cores."""
+_MOST: Final = 1024
+
+
+def own_cores() -> frozenset[int]:
+    """Those that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    return frozenset(affinity(0)) if affinity else frozenset(range(os.cpu_count() or 1))
+
+
+def asked_processes() -> int | None:
+    """How many processes the environment asks for to read a file; None where it doesn't say.
+
+    Raises:
+        InputError: It says something else than a number of processes.
+    """
+    asked = os.environ.get(VARIABLE, "")
+    if not asked:
+        return None
+    if not (asked.isdecimal() and 0 < int(asked) <= _MOST):
+        raise InputError(f"{VARIABLE}: expected a number of processes from 1 to {_MOST}, found {asked[:40]!r}")
+    return int(asked)
 
 
 def is_alive(pid: int) -> bool:

@@ -18,6 +18,7 @@ from inferometer.fleet.reasons import setting_aside
 from inferometer.fleet.remote import fetched
 from inferometer.fleet.sources import Place
 from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError, machine_bytes
+from inferometer.processes import own_cores
 
 USUAL_MEMORY: Final = 2 << 30
 _ONE_THREAD: Final = {  # a process for each core already; and sums of floats must not depend on how threads share them
@@ -36,8 +37,7 @@ class WorkerLimits:
 
 def usual_workers() -> int:
     """One for each core that we may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    return len(own_cores())
 
 
 def usual_memory(workers: int) -> int:

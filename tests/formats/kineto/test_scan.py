@@ -20,6 +20,7 @@ from inferometer.formats.json_text import text as window
 from inferometer.formats.kineto import ahead, cut, launch_workers, scan
 from inferometer.formats.kineto.launch_columns import Batch
 from inferometer.formats.source import Source
+from inferometer.processes import VARIABLE
 
 Read = Callable[..., Trace]
 Used = list[str]
@@ -152,7 +153,7 @@ def many_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(ahead, "FROM_BYTES", 1)
     monkeypatch.setattr(ahead, "FROM_PACKED_BYTES", 1)
     monkeypatch.setattr(ahead, "BYTES_PER_PROCESS", 1)
-    monkeypatch.setattr(ahead, "_cores", lambda: 3)
+    monkeypatch.setattr(ahead, "own_cores", lambda: frozenset(range(3)))
 
     class Watched(launch_workers.LaunchWorkers):
         def __init__(self, path: Path, columns: Collection[str] | None, count: int) -> None:
@@ -188,10 +189,20 @@ def test_another_process_that_fails_costs_no_rows(
 def test_one_core_reads_alone(
     many_processes: list[int], used: Used, monkeypatch: pytest.MonkeyPatch, read: Read
 ) -> None:
-    monkeypatch.setattr(ahead, "_cores", lambda: 1)
+    monkeypatch.setattr(ahead, "own_cores", lambda: frozenset({0}))
     trace = read(write_file([kernel("x", str(10 * i), "2") for i in range(40)]), {"launches"})
     assert trace.launches.collect().height == 40
     assert (used, many_processes) == (["scan"], [])
+
+
+@pytest.mark.parametrize(("asked", "count"), [("1", []), ("5", [5])])
+def test_as_many_processes_read_as_the_environment_says(
+    asked: str, count: list[int], many_processes: list[int], used: Used, monkeypatch: pytest.MonkeyPatch, read: Read
+) -> None:
+    monkeypatch.setenv(VARIABLE, asked)
+    trace = read(write_file([kernel("x", str(10 * i), "2") for i in range(40)]), {"launches"})
+    assert trace.launches.collect().height == 40
+    assert (used, many_processes) == (["scan"], count)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)

@@ -20,6 +20,7 @@ from inferometer.errors import InputError
 from inferometer.formats.kineto import sections, workers
 from inferometer.formats.kineto.sections import Places, SectionReader, Sections
 from inferometer.formats.kineto.workers import Decoded, Task
+from inferometer.processes import VARIABLE
 
 REAL = SHARED_DATA / "traces"
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -63,7 +64,7 @@ def path(tmp_path: Path) -> Path:
 
 def use(patch: pytest.MonkeyPatch, *, processes: int, size: int) -> None:
     patch.setattr(sections, "SECTION_BYTES", size)
-    patch.setenv(workers.VARIABLE, str(processes))
+    patch.setenv(VARIABLE, str(processes))
 
 
 def backwards(task: Task, places: Places, section_reader: SectionReader, numbers: int) -> Iterator[Decoded]:
@@ -199,7 +200,7 @@ def test_a_process_that_cannot_start_is_an_error(path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("asked", ["0", "-1", "two", "1e3", "99999", "²"])
 def test_a_number_of_processes_that_is_none_is_refused(asked: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(write_file(NASTY))
-    monkeypatch.setenv(workers.VARIABLE, asked)
+    monkeypatch.setenv(VARIABLE, asked)
     with pytest.raises(InputError, match="INFEROMETER_PROCESSES: expected a number of processes from 1 to 1024"):
         inferometer.open(path)
 

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from inferometer.hardware.measure.load import HostLoad, own_cores, read_text
+from inferometer.hardware.measure.load import HostLoad, read_text
+from inferometer.processes import own_cores
 
 SECOND = 100 * (os.cpu_count() or 1)  # ticks of all cores
 

@@ -1,10 +1,10 @@
 """What can begin before polars is imported: whether a scan is enough, and the processes that read for it."""
 
-import os
 from collections.abc import Collection, Mapping
 
 from inferometer.formats.kineto.cut import CutFailed
 from inferometer.formats.source import Limits, Source
+from inferometer.processes import asked_processes, own_cores
 
 FROM_BYTES = 32 << 20  # below this, another process costs more than it saves
 FROM_PACKED_BYTES = 3 << 20
@@ -32,18 +32,15 @@ def start(source: Source, tables: Mapping[str, Collection[str] | None] | None) -
 
 def _processes(source: Source) -> int:
     """How many are worth it for a file of this size, and have a core; 0: the one that we are is enough."""
-    cores = _cores()
-    if source.path is None or cores < 2:
+    asked, cores = asked_processes(), len(own_cores())
+    if source.path is None or (asked or cores) < 2:
         return 0
     try:
         size = source.path.stat().st_size
         if source.is_packed:
-            return int(size >= FROM_PACKED_BYTES)
+            return int(asked is not None or size >= FROM_PACKED_BYTES)
     except OSError:
         return 0
+    if asked is not None:
+        return asked
     return min(cores, _MOST_PROCESSES, 1 + size // BYTES_PER_PROCESS) if size >= FROM_BYTES else 0
-
-
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -29,10 +29,9 @@ from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.section_parts import Compression, SectionParts, join_parts, read_parts
 from inferometer.formats.kineto.sections import Places, SectionReader, Sections, find_start, read_in_sections
 from inferometer.formats.source import Limits, Source
+from inferometer.processes import VARIABLE, asked_processes, own_cores
 from inferometer.trace.builder import TraceBuilder
 
-VARIABLE: Final = "INFEROMETER_PROCESSES"
-"""The environment's variable for how many processes read a file. Unset: by the file's size and the cores."""
 FROM_BYTES: Final = 64 << 20  # below this, another process costs more than it saves
 FROM_PACKED_BYTES: Final = 6 << 20
 _MOST_PROCESSES: Final = 4  # each takes some 130 MB
@@ -76,13 +75,10 @@ def processes_for(source: Source) -> int:
     """How many processes read a file, this one included."""
     if os.name != "posix" or source.path is None or not source.rewindable or source.is_folder:
         return 1
-    asked = os.environ.get(VARIABLE, "")
-    if asked:
-        if not (asked.isdecimal() and 0 < int(asked) <= 1024):
-            raise InputError(f"{VARIABLE}: expected a number of processes from 1 to 1024, found {asked[:40]!r}")
-        return int(asked)
+    if (asked := asked_processes()) is not None:
+        return asked
     is_small = source.path.stat().st_size < (FROM_PACKED_BYTES if source.is_packed else FROM_BYTES)
-    return 1 if is_small else min(_cores(), _MOST_PROCESSES)
+    return 1 if is_small else min(len(own_cores()), _MOST_PROCESSES)
 
 
 class Crew:
@@ -336,10 +332,3 @@ def _messages(pipe: IO[bytes]) -> Iterator[bytes]:
         if len(message) < size:
             return
         yield message
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # no such question on this system
-        return os.cpu_count() or 1

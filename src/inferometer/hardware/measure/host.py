@@ -6,13 +6,14 @@ Sources: /proc/cpuinfo, /proc/meminfo and /sys/devices/system/cpu of Linux, POSI
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from inferometer.guarded import machine_bytes
 from inferometer.hardware.device import Quantity
+from inferometer.processes import own_cores
 from inferometer.units import parse_bytes
 
 _CPU = Path("/sys/devices/system/cpu")
@@ -53,8 +54,7 @@ def read_host() -> Host:
     """Of the machine at hand; it doesn't change while we run."""
     info = _fields(Path("/proc/cpuinfo"))
     memory = _fields(Path("/proc/meminfo"))
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    cores: set[int] = set(affinity(0)) if affinity else set(range(os.cpu_count() or 1))
+    cores = own_cores()
     level, cache_bytes = _last_cache(cores)
     facts = {"multiprocessors": Quantity(len(cores), "count", "measured", f"{_SOURCE}: cores that a process may use")}
     if total := machine_bytes():
@@ -93,7 +93,7 @@ def product_fact(host: Host, dtype: str) -> str | None:
     return f"vector.{dtype}" if lanes is None or lanes & host.flags else None
 
 
-def _last_cache(cores: set[int]) -> tuple[int | None, int | None]:
+def _last_cache(cores: Collection[int]) -> tuple[int | None, int | None]:
     """The level of the caches farthest from the cores, and the sizes of all of them added up."""
     found: dict[int, dict[str, int]] = {}
     for core in cores:

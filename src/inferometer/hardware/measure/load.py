@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from inferometer.processes import own_cores
+
 Read = Callable[[str], str | None]
 """The text of a file, None where it can't be read."""
 
@@ -24,12 +26,6 @@ def read_text(path: str) -> str | None:
         return Path(path).read_text("utf-8", errors="replace")
     except OSError:
         return None
-
-
-def own_cores() -> frozenset[int]:
-    """Those that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    return frozenset(affinity(0)) if affinity else frozenset(range(os.cpu_count() or 1))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from statistics import median
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure.load import own_cores
+from inferometer.processes import own_cores
 from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Reading, SystemRoots
 
 _CORES = 16
