@@ -33,8 +33,8 @@ Values = series.Values
 class RowsListener(Protocol):
     """Who wants rows while they are read, for a first answer before the last."""
 
-    def take(self, table: str, batch: pl.DataFrame) -> None:
-        """A batch of a table's rows; columns without values may be missing."""
+    def take(self, table: str, rows: int, batch: pl.LazyFrame) -> None:
+        """`rows` rows of a table, to be collected at once or never; columns without values may be missing."""
 
     def start_over(self) -> None:
         """Forget the rows so far: the reader begins anew."""
@@ -134,7 +134,7 @@ class TraceBuilder:
         columns = {**{name: value for name, value in self.constants.items() if name in schema}, **columns}
         batch = blank_batch(table, series.make_batch(table, rows, columns, self.losses), self.losses)
         if self._listener:
-            self._listener.take(table, batch)
+            self._listener.take(table, rows, batch.lazy())
         self._held_bytes += self._pending[table].add(batch)
         if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
             self._write_part(table)
@@ -145,7 +145,7 @@ class TraceBuilder:
         """Take a Parquet file in `work`: `rows` rows of `table`, all columns, which follow those added before."""
         self._write_part(table)
         if self._listener:
-            self._listener.take(table, pl.read_parquet(path, glob=False))
+            self._listener.take(table, rows, pl.scan_parquet(path, glob=False))
         pending = self._pending[table]
         pending.parts.append(path.replace(self.work / f"{table}-{len(pending.parts):05}.parquet"))
         pending.rows += rows

@@ -15,9 +15,9 @@ from inferometer.trace.builder import TraceBuilder
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 
-def batch(*rows: tuple[str, str | None, int]) -> pl.DataFrame:
+def batch(*rows: tuple[str, str | None, int]) -> tuple[int, pl.LazyFrame]:
     kinds, kernels, durations = zip(*rows, strict=True)
-    return pl.DataFrame({"kind": kinds, "kernel": kernels, "dur_ns": durations})
+    return len(rows), pl.LazyFrame({"kind": kinds, "kernel": kernels, "dur_ns": durations})
 
 
 @pytest.mark.parametrize("name", ["decode.json.gz", "nsys.sqlite.gz"])
@@ -50,12 +50,12 @@ def _check_sums(path: Path) -> None:
 def test_batches_add_up_and_what_is_no_kernel_changes_nothing() -> None:
     so_far = SoFar()
     assert so_far.lines(80) == []
-    so_far.take("calls", batch(("kernel", "a", 7)))
+    so_far.take("calls", *batch(("kernel", "a", 7)))
     assert so_far.lines(80) == ["So far: 1 calls"]
-    so_far.take("launches", pl.DataFrame({"start_ns": [1]}))
-    so_far.take("launches", batch(("kernel", "gemm", 3_000), ("memcpy", "HtoD", 50)))
+    so_far.take("launches", 1, pl.LazyFrame({"start_ns": [1]}))
+    so_far.take("launches", *batch(("kernel", "gemm", 3_000), ("memcpy", "HtoD", 50)))
     assert so_far.lines(80) == ["So far: 3 launches, 1 calls", "3.000 μs in 1 kernel:", "  100.0 % gemm"]
-    so_far.take("launches", batch(("kernel", "gemm", 1_000), ("kernel", "a\x1b[31m\tb", 4_000), ("kernel", None, 0)))
+    so_far.take("launches", *batch(("kernel", "gemm", 1_000), ("kernel", "a\x1b[31m\tb", 4_000), ("kernel", None, 0)))
     assert so_far.lines(80)[1:4] == ["8.000 μs in 4 kernels:", "   50.0 % gemm", "   50.0 % a\\x1b[31m b"]
 
 
@@ -71,7 +71,7 @@ def test_a_reader_that_begins_anew_counts_nothing_twice() -> None:
 
 def test_long_names_are_cut_and_stay_apart() -> None:
     so_far = SoFar()
-    so_far.take("launches", batch(*(("kernel", "one_kernel_" * 20 + name, 5) for name in "abc")))
+    so_far.take("launches", *batch(*(("kernel", "one_kernel_" * 20 + name, 5) for name in "abc")))
     lines = so_far.lines(40)[2:]
     assert len({*lines}) == 3
     assert {len(line) for line in lines} <= {*range(20, 41)}
@@ -85,7 +85,7 @@ def test_a_terminal_shows_it_below_the_bar_after_two_seconds(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     so_far = SoFar()
-    so_far.take("launches", batch(("kernel", "gemm", 3_000)))
+    so_far.take("launches", *batch(("kernel", "gemm", 3_000)))
     with progress.reading("t.json", so_far) as report:
         assert report is not None
         now[0] += 1

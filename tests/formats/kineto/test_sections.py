@@ -228,8 +228,9 @@ def test_a_listener_gets_the_rows_of_all_processes(path: Path, monkeypatch: pyte
     rows: Counter[str] = Counter()
 
     class Listener:
-        def take(self, table: str, batch: pl.DataFrame) -> None:
-            rows[table] += batch.height
+        def take(self, table: str, count: int, batch: pl.LazyFrame) -> None:
+            rows[table] += count
+            assert batch.select(pl.len()).collect().item() == count
 
         def start_over(self) -> None:
             rows.clear()

@@ -25,15 +25,15 @@ class SoFar:
         self._kernels = 0
         self._rows: Counter[str] = Counter()
 
-    def take(self, table: str, batch: "pl.DataFrame") -> None:
-        """Count the rows, and add up the kernels among those of `launches`."""
+    def take(self, table: str, rows: int, batch: "pl.LazyFrame") -> None:
+        """Count the rows, and add up the kernels among those of `launches`; of other tables none is looked at."""
         with self._lock:
-            self._rows[table] += batch.height
-        if table != "launches" or not {"kind", "kernel", "dur_ns"} <= {*batch.columns}:
+            self._rows[table] += rows
+        if table != "launches" or not {"kind", "kernel", "dur_ns"} <= {*batch.collect_schema().names()}:
             return
         import polars as pl
 
-        kernels = batch.lazy().filter(pl.col("kind").cast(pl.String) == "kernel")
+        kernels = batch.filter(pl.col("kind").cast(pl.String) == "kernel")
         sums = kernels.group_by(pl.col("kernel").cast(pl.String)).agg(pl.col("dur_ns").sum(), pl.len()).collect()
         with self._lock:
             for kernel, ns, count in sums.iter_rows():
