@@ -76,11 +76,14 @@ class TraceArgument:
         Markdown is for others to read: there the trace is called by the file's name, without its folders.
         """
         from inferometer.commands.options.progress import reading
-        from inferometer.commands.options.so_far import SoFar
         from inferometer.formats.opening import open_trace
         from inferometer.trace.facts import without_folders
 
-        so_far = SoFar() if early and sys.stderr.isatty() else None
+        so_far = None
+        if early and sys.stderr.isatty():
+            from inferometer.commands.options.so_far import SoFar
+
+            so_far = SoFar()
         with reading(self.path, so_far) as progress:
             ranks = None if rank is None else {rank}
             trace = open_trace(

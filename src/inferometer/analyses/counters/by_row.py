@@ -14,8 +14,8 @@ BY_ROW: Final[dict[str, Any]] = {
     **dict.fromkeys(("l2_hit_rate", "measured_occupancy", "measured_clock_hz"), pl.Float64),
     "reasons": pl.List(pl.Struct({"reason": pl.String, "share": pl.Float64})),
 }
-"""Columns: launches with counters; those of them that joined
-by name alone, whatever their size; means of one of them; reasons and their shares of the cycles of warps."""
+"""Columns: launches with counters; those of them that joined by name alone, whatever their size; means of one of them;
+reasons and their shares of the cycles of warps."""
 _NAMES: Final = {"l2_hit_rate": "l2_hit_rate", "occupancy": "measured_occupancy", "clock_hz": "measured_clock_hz"}
 
 

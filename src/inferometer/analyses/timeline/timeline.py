@@ -27,9 +27,9 @@ from inferometer.units import format_duration
 class Timeline(Result):
     """Frames with exact times in ns; `at_ns` counts from `origin_ns`, the trace's earliest time, as `--between` does.
 
-    `devices` is the main table. `gaps` are the longest only; `causes` sums up all, `gap_count` of
-    them: a gap of several causes is a piece of each. `messages`: what collectives
-    exchange, where the source records it; columns of `collectives.sum_messages`.
+    `devices` is the main table. `gaps` are the longest only; `causes` sums up all `gap_count` of them, where a gap of
+    several causes is a piece of each. `messages`: what collectives exchange, where the source records it; columns of
+    `collectives.sum_messages`.
     """
 
     view: ClassVar[str] = "timeline"
