@@ -150,7 +150,7 @@ def test_what_is_no_fleet_is_left_alone(tmp_path: Path) -> None:
         open_fleet(tmp_path)
     (old := tmp_path / "old.ifm").mkdir()
     (old / "fleet.json").write_text(json.dumps({"mark": "inferometer-fleet", "digests": 0}))
-    with pytest.raises(FormatError, match="expected digests of version 1, found 0"):
+    with pytest.raises(FormatError, match="expected digests of version 2, found 0"):
         mined(old, trace)
 
 

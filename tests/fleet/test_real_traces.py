@@ -1,10 +1,12 @@
 """Real captures as a fleet: all in one go, and what it says is what they say one by one."""
 
+import gzip
 import json
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -127,3 +129,18 @@ def test_a_name_is_that_of_the_traces_that_have_it(whole: tuple[Mined, Fleet]) -
     assert row["named"] < row["traces"]
     (section,) = list(VIEW.sections(found))
     assert f"({row['named']} of {row['traces']})" in str(section.frame["recorded"].to_list())
+
+
+@pytest.mark.parametrize("spaces", [{"separators": (",", ":")}, {"indent": 2}], ids=["none", "indented"])
+def test_a_trace_that_was_written_anew_with_other_spaces_has_the_same_shapes(
+    tmp_path: Path, spaces: dict[str, Any]
+) -> None:
+    path = ROOT / "samples" / "h200" / "kineto_eager.json.gz"
+    (tmp_path / "anew.json").write_text(json.dumps(json.loads(gzip.decompress(path.read_bytes())), **spaces))
+    both = mine([str(path), str(tmp_path)], tmp_path / "f.ifm", readers=Workers(1, WorkerLimits(1 << 30, 60.0)))
+    alone = mine([str(path)], tmp_path / "g.ifm", readers=Workers(1, WorkerLimits(1 << 30, 60.0)))
+    assert (both.traces, alone.traces) == (2, 1)
+    shapes = [fleet_times(open_fleet(tmp_path / name), "shapes").frame for name in ("f.ifm", "g.ifm")]
+    keys = ("op", "input_dims", "input_dtypes", "scalars")
+    assert len(shapes[1]) > 10
+    assert shapes[0].select(keys).sort(keys).equals(shapes[1].select(keys).sort(keys))

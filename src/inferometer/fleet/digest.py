@@ -4,7 +4,9 @@ The trace is opened once, with all tables: the findings need nearly all of them.
 log lines, which would make a digest as large as the trace.
 """
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
@@ -105,8 +107,8 @@ def _ops(modelled: Roofline) -> pl.DataFrame:
     rows = modelled.frame.sort("total_ns", "number", "kernel", descending=[True, False, False], nulls_last=True)
     rows = rows.with_columns(pl.coalesce("calls", "cut_calls").alias("calls"))
     kept, others = rows.head(_MOST_OPS), rows.slice(_MOST_OPS)
-    short = [pl.Series(name, list(map(_shortened, kept[name])), dtype=pl.String) for name in _ARGUMENTS]
-    fitted = _fitted(OPS, kept.with_columns(short))
+    spelled = [pl.Series(name, list(map(_spelled, kept[name])), dtype=pl.String) for name in _ARGUMENTS]
+    fitted = _fitted(OPS, kept.with_columns(spelled))
     if others.is_empty():
         return fitted
     sums = others.select(pl.col("launches", "total_ns").sum(), pl.lit("too many ops").alias("reason"))
@@ -131,8 +133,15 @@ def _fitted(table: Table, rows: pl.DataFrame | None, *order: str) -> pl.DataFram
     return fitted.sort(order, nulls_last=True, maintain_order=True) if order else fitted
 
 
-def _shortened(text: str | None) -> str | None:
-    """A text as it is; of a long one the beginning, and a hash of the whole, since others may begin alike."""
-    if text is None or len(text) <= _LONGEST_ARGUMENT:
+def _spelled(text: str | None) -> str | None:
+    """JSON text with the spaces that PyTorch writes, so that traces that another tool wrote anew have the same shapes.
+
+    Of a long one the beginning, and a hash of the whole, since others may begin alike.
+    """
+    if text is None:
+        return None
+    with suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), ensure_ascii=False)
+    if len(text) <= _LONGEST_ARGUMENT:
         return text
     return f"{text[:_LONGEST_ARGUMENT]}… {sha256(text.encode(errors='replace')).hexdigest()[:12]}"

@@ -10,7 +10,7 @@ import polars as pl
 
 from inferometer.trace.tables import Column, Table
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of digests. Rises when a column is added or changes its meaning: digests of another version are made again."""
 
 TRACE: Final = "trace"
