@@ -1,6 +1,7 @@
 """The manifest for KubeRay holds together: fields of a RayJob, one place that all nodes see, room for the tasks.
 
-Checked are the names of the fields of a `RayJob` (ray.io/v1) that it uses, not their whole schema: no package has that.
+Its fields are held against KubeRay's API reference, and its pods against the schemas of Kubernetes, where they are
+installed.
 """
 
 import shlex
@@ -28,18 +29,56 @@ def groups(job: dict[str, Any]) -> list[dict[str, Any]]:
     return [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
 
 
-def test_it_is_a_ray_job_with_fields_that_such_have(job: dict[str, Any]) -> None:
-    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
-    known = {"entrypoint", "shutdownAfterJobFinishes", "ttlSecondsAfterFinished", "rayClusterSpec"}
-    assert set(job["spec"]) == known
-    assert set(job["spec"]["rayClusterSpec"]) == {"rayVersion", "headGroupSpec", "workerGroupSpecs"}
-    head, *workers = groups(job)
-    assert set(head) == {"rayStartParams", "template"}
-    for each in workers:
-        assert set(each) == {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template"}
+def of_fields(types: dict[str, Any], *needed: str) -> dict[str, Any]:
+    return {"type": "object", "properties": types, "additionalProperties": False, "required": [*needed]}
+
+
+TEXT, WHOLE, FLAG, OBJECT = ({"type": name} for name in ("string", "integer", "boolean", "object"))
+TEXTS = {"type": "object", "additionalProperties": TEXT}
+GROUP = {"rayStartParams": TEXTS, "template": OBJECT}
+WORKERS = GROUP | {"groupName": TEXT, "replicas": WHOLE, "minReplicas": WHOLE, "maxReplicas": WHOLE}
+CLUSTER = {
+    "rayVersion": TEXT,
+    "headGroupSpec": of_fields(GROUP, "template"),
+    "workerGroupSpecs": {"type": "array", "items": of_fields(WORKERS, "template")},
+}
+JOB = {
+    "entrypoint": TEXT,
+    "shutdownAfterJobFinishes": FLAG,
+    "ttlSecondsAfterFinished": WHOLE,
+    "rayClusterSpec": of_fields(CLUSTER, "headGroupSpec"),
+}
+SCHEMA = of_fields(
+    {
+        "apiVersion": {"const": "ray.io/v1"},
+        "kind": {"const": "RayJob"},
+        "metadata": of_fields({"name": TEXT}, "name"),
+        "spec": of_fields(JOB, "rayClusterSpec"),
+    },
+    *("apiVersion", "kind", "metadata", "spec"),
+)
+"""Fields of a `RayJob` and their types by KubeRay's API reference for ray.io/v1, those that the manifest uses."""
+
+
+def test_it_is_a_ray_job_by_the_schema_of_such(job: dict[str, Any]) -> None:
+    check = pytest.importorskip("jsonschema", reason="jsonschema isn't installed")
+    check.validate(job, SCHEMA)
+    assert job["spec"]["shutdownAfterJobFinishes"] or "ttlSecondsAfterFinished" not in job["spec"]
+    for each in groups(job)[1:]:
         assert each["minReplicas"] <= each["replicas"] <= each["maxReplicas"]
-    for each in groups(job):
-        assert all(isinstance(value, str) for value in each["rayStartParams"].values())
+    job["spec"]["ttlSecondsAfterFinished"] = "600"
+    with pytest.raises(check.ValidationError, match="is not of type 'integer'"):
+        check.validate(job, SCHEMA)
+
+
+def test_its_pods_are_pods_by_the_schema_of_kubernetes(job: dict[str, Any]) -> None:
+    check = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate (119 MB) isn't installed")
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "it"}, **each["template"]} for each in groups(job)]
+    for pod in pods:
+        check.validate(pod, "1.30", strict=True)
+    pods[0]["spec"]["containers"][0]["volumeMounts"][0]["mount"] = "/profiles"
+    with pytest.raises(check.ValidationError):
+        check.validate(pods[0], "1.30", strict=True)
 
 
 def test_its_command_is_one_and_its_paths_are_in_what_all_nodes_mount(job: dict[str, Any]) -> None:
