@@ -1,7 +1,7 @@
 """Mines a fleet of generated traces, and holds what it says against what was written.
 
     python -m benchmarks.fleet                             60 traces, ten broken files, ten later ones
-    python -m benchmarks.fleet --traces 1300 --steps 1380  about 40 GB unpacked
+    python -m benchmarks.fleet --traces 1300 --steps 1220  about 40 GB unpacked
 
 Each process is measured from start to exit (`processes`). JSON goes to stdout, the page to `--page FILE`. Exits 1 where
 a bar doesn't hold; times hang on what else the machine does, which the page says.

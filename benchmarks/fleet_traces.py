@@ -13,13 +13,13 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from isal import igzip
 
 VERSIONS: Final = ("0.8.0", "0.9.0", "0.10.0", "0.11.0")
@@ -108,30 +108,30 @@ def _is_regressed(model: Model, version: str) -> bool:
 def _write(
     path: Path, model: Model, version: str, steps: int, draw: random.Random, truth: Truth, slower: float
 ) -> None:
-    batch = 16
-    events: list[dict[str, Any]] = []
-    now = 1_000_000  # ns
-    own = draw.lognormvariate(0, _NOISE)
-    number = 0
-    calls = [(*call, json.dumps(call[1])) for call in _calls(model, version, batch)]
+    batch, now, number = 16, 1_000_000, 0  # ns
+    events: list[str] = []
+    own = draw.lognormvariate(0, _NOISE) * slower
+    calls = [_Written(*call) for call in _calls(model, version, batch)]
     for _ in range(steps):
         begun, device = now, now + 20_000
-        for op, dims, kernel, usual_ns, shapes in calls:
-            dur = round(usual_ns * own * slower * draw.lognormvariate(0, _NOISE))
+        for call in calls:
+            dur = round(call.usual_ns * own * draw.lognormvariate(0, _NOISE))
             number += 1
             device = max(device, now + 8_000)
-            events += _launch(number, op, dims, shapes, kernel, now, device, dur)
-            truth.total_ns[op, shapes] += dur
-            truth.kernels_ns[kernel] += dur
+            events.append(call.text(number, now, device, dur))
+            call.total_ns += dur
             now, device = now + 9_000, device + dur + 1_000
         tokens = f"sq{batch}sk{batch * 1000}sqsq{batch}sqsk{batch * 1000}"
         mark = f"execute_0_context_0(sq0sk0sqsq0sqsk0)_generation_{batch}({tokens})"
-        events.append(_event("user_annotation", mark, begun, now - begun, tid=1))
+        events.append(_event("user_annotation", mark, tid=1) % (begun / 1000, (now - begun) / 1000))
         now = max(now, device) + 5_000
+    for call in calls:
+        truth.total_ns[call.op, call.shapes] += call.total_ns
+        truth.kernels_ns[call.kernel] += call.total_ns
     about = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85018279936, "computeMajor": 9,
               "computeMinor": 0, "numSms": 132, "warpSize": 32}  # fmt: skip
-    document = {"schemaVersion": 1, "deviceProperties": [about], "record_shapes": 1, "traceEvents": events}
-    data = msgspec.json.encode(document)
+    head = json.dumps({"schemaVersion": 1, "deviceProperties": [about], "record_shapes": 1})
+    data = (head[:-1] + ', "traceEvents": [\n' + ",\n".join(events) + "\n]}\n").encode()
     packed = igzip.compress(data, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(packed)
@@ -139,25 +139,36 @@ def _write(
     truth.unpacked_bytes += len(data)
 
 
-def _launch(
-    number: int, op: str, dims: list[list[int]], shapes: str, kernel: str, now: int, device: int, dur: int
-) -> list[dict[str, Any]]:
-    """The op on the host, the call in it, and the kernel. `shapes` are `dims` as Kineto writes them."""
-    types = [_BF16 if each else "Scalar" for each in dims]
-    values = ["" if each else ("1e-05" if i < len(dims) - 1 else "True") for i, each in enumerate(dims)]
-    arguments: dict[str, Any] = {
-        "External id": number,
-        "Input Dims": msgspec.Raw(shapes.encode()),
-        "Input type": types,
-        "Concrete Inputs": values,
-    }
-    return [
-        _event("cpu_op", op, now, 8_000, tid=1, **arguments),
-        _event("cuda_runtime", "cudaLaunchKernel", now + 2_000, 3_000, tid=1, correlation=number),
-        _event("kernel", kernel, device, dur, pid=0, tid=7, correlation=number, device=0, stream=7),
-    ]  # fmt: skip
+class _Written:
+    """A call of each step: its op on the host, the runtime's call in it, and the kernel, with its time so far."""
+
+    def __init__(self, op: str, dims: list[list[int]], kernel: str, usual_ns: float) -> None:
+        self.op, self.kernel, self.usual_ns = op, kernel, usual_ns
+        self.shapes = json.dumps(dims)
+        self.total_ns = 0
+        arguments: dict[str, Any] = {
+            "Input Dims": dims,
+            "Input type": [_BF16 if each else "Scalar" for each in dims],
+            "Concrete Inputs": [
+                "" if each else ("1e-05" if i < len(dims) - 1 else "True") for i, each in enumerate(dims)
+            ],
+        }
+        events = (
+            _event("cpu_op", op, tid=1, numbered="External id", **arguments),
+            _event("cuda_runtime", "cudaLaunchKernel", tid=1, numbered="correlation"),
+            _event("kernel", kernel, pid=0, tid=7, numbered="correlation", device=0, stream=7),
+        )
+        self._text = ",\n".join(events)
+
+    def text(self, number: int, now: int, device: int, dur: int) -> str:
+        """The three events of call `number`; times in ns."""
+        of_call, of_kernel = ((now + 2_000) / 1000, 3, number), (device / 1000, dur / 1000, number)
+        return self._text % (now / 1000, 8, number, *of_call, *of_kernel)
 
 
-def _event(cat: str, name: str, ts_ns: int, dur_ns: int, *, tid: int, pid: int = 100, **args: Any) -> dict[str, Any]:
-    times = {"ts": ts_ns / 1000, "dur": dur_ns / 1000}
-    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, **times, "args": args}
+def _event(cat: str, name: str, *, tid: int, pid: int = 100, numbered: str | None = None, **args: Any) -> str:
+    """An event's JSON with places for its start, its duration and, in the argument `numbered`, a number."""
+    event = {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": "%r", "dur": "%r", "args": args}
+    if numbered:
+        args[numbered] = "%d"
+    return re.sub('"(%[rd])"', r"\1", json.dumps(event))
