@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from inferometer.analyses.compare.activity.activity import Activity
-from inferometer.analyses.compare.causes.calibration import Calibration, calibrate
+from inferometer.analyses.compare.causes.calibration import Calibration, Rank, calibrate
 from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes
-from inferometer.analyses.compare.causes.counters import find_entities
+from inferometer.analyses.compare.causes.counters import Entity, find_entities
 from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
 from inferometer.analyses.compare.causes.metric_roles import ROLES
 from inferometer.analyses.compare.changes import Changes, find_changes
@@ -184,53 +184,44 @@ def compare(
     """
     sides = read_sides(base, candidate)
     entities = find_entities(base), find_entities(candidate)
-    for trace, functions, found in zip((base, candidate), _both(sides), entities, strict=True):
-        if functions.is_empty and not found:
-            raise InputError(
-                f"{trace.facts.source}: expected function times, launches, sums by kernel or counters, found none",
-                hint="`inferometer summary` shows what the file holds.",
-            )
-    has_times = not any(functions.is_empty for functions in _both(sides))
+    has_times = _check_something_is_there((base, candidate), sides, entities)
     each = [_changes_of(pair, has_times=has_times) for pair in sides.pairs]
     leading = choose_leading(each)
-    pair, changes, slowdown = leading.pair, leading.changes, leading.slowdown
-    activities = pair.base, pair.candidate
-    is_one_run = are_of_one_run(base, candidate)
     comparable = check_comparable(base, candidate, leading, sides, has_times=has_times)
-    own = own_gpus(activities[0]), own_gpus(activities[1])
-    series = match_series(*entities, own)
-    rank = partial(rank_causes, agreement=slowdown.agreement, capacities=_capacities(base, candidate, device))
-    causes = [] if comparable.stops else rank(series.base, series.candidate)
-    normal = [match_series(find_entities(trace), entities[1], own).base for trace in more]
-    claimed = causes[0].score if causes else None
-    calibration = calibrate(series.base, normal, rank, claimed)
-    inputs = find_input_change(base, candidate) if has_times else None
-    host = find_host_time(base, candidate, leading) if slowdown.speed == "slower" else None
+    rank = partial(rank_causes, agreement=leading.slowdown.agreement, capacities=_capacities(base, candidate, device))
+    found = _find_causes(entities, leading.pair, more, rank, stops=comparable.stops)
     setup = find_setup_changes(base, candidate)
+    program = Program(
+        find_input_change(base, candidate) if has_times else None,
+        telling_change(setup, on_cpu=leading.pair.candidate.is_on_cpu),
+        find_host_time(base, candidate, leading) if leading.slowdown.speed == "slower" else None,
+        is_slower,
+    )
+    is_one_run = are_of_one_run(base, candidate)
     if comparable.stops:
         judged = Judged("not comparable", comparable.why)
     else:
-        program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host, is_slower)
-        judged = _with_repair(judge(changes, slowdown, causes, calibration, program), changes)
-        judged = _with_phase(judged, leading, each)
-        judged = _of_ranks(judged) if is_one_run else judged
-        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
-    compares_times = not comparable.stops and slowdown.has_times
+        judged = _judge(found, leading, each, program, is_one_run=is_one_run)
+    compares_times = not comparable.stops and leading.slowdown.has_times
     return Comparison(
         base=base.facts.source,
         candidate=candidate.facts.source,
         judged=judged,
         comparable=comparable,
-        changes=changes,
-        causes=tuple(causes),
-        families=tuple(family_lines(*activities)) if comparable.stops else (),
-        calibration=calibration,
-        not_measured=tuple(_not_measured(series)),
-        series=series,
-        inputs=inputs,
-        host=host,
+        changes=leading.changes,
+        causes=tuple(
+            sorted(found.causes, key=lambda cause: cause is not judged.claimed)
+        ),  # what is claimed comes first
+        families=tuple(family_lines(leading.pair.base, leading.pair.candidate)) if comparable.stops else (),
+        calibration=found.calibration,
+        not_measured=tuple(_not_measured(found.series)),
+        series=found.series,
+        inputs=program.inputs,
+        host=program.host,
         setup=setup,
-        kernels=compare_kernels(base, candidate, pair, changes) if compares_times else ComparedKernels(),
+        kernels=(
+            compare_kernels(base, candidate, leading.pair, leading.changes) if compares_times else ComparedKernels()
+        ),
         base_losses=base.losses,
         candidate_losses=candidate.losses,
         ranks=(base.facts.ranks, candidate.facts.ranks),
@@ -240,6 +231,51 @@ def compare(
         phases=tuple(one for one in each if one.pair.by_phase),
         leading=leading,
     )
+
+
+def _check_something_is_there(
+    traces: tuple[Trace, Trace], sides: Sides, entities: tuple[list[Entity], list[Entity]]
+) -> bool:
+    """Whether both runs have times of functions.
+
+    Raises:
+        InputError: One has neither these nor counters.
+    """
+    for trace, functions, counters in zip(traces, _both(sides), entities, strict=True):
+        if functions.is_empty and not counters:
+            raise InputError(
+                f"{trace.facts.source}: expected function times, launches, sums by kernel or counters, found none",
+                hint="`inferometer summary` shows what the file holds.",
+            )
+    return not any(functions.is_empty for functions in _both(sides))
+
+
+@dataclass(frozen=True)
+class _Causes:
+    """Counters of both runs, the causes among them, ranked, and how high causes score where nothing is wrong."""
+
+    series: MatchedSeries
+    causes: list[Cause]
+    calibration: Calibration
+
+
+def _find_causes(
+    entities: tuple[list[Entity], list[Entity]], pair: Pair, more: Sequence[Trace], rank: Rank, *, stops: bool
+) -> _Causes:
+    """`stops`: the runs can't be compared, so there is none."""
+    own = own_gpus(pair.base), own_gpus(pair.candidate)
+    series = match_series(*entities, own)
+    causes = [] if stops else rank(series.base, series.candidate)
+    normal = [match_series(find_entities(trace), entities[1], own).base for trace in more]
+    return _Causes(series, causes, calibrate(series.base, normal, rank, causes[0].score if causes else None))
+
+
+def _judge(
+    found: _Causes, leading: PhaseChanges, each: Sequence[PhaseChanges], program: Program, *, is_one_run: bool
+) -> Judged:
+    judged = judge(leading.changes, leading.slowdown, found.causes, found.calibration, program)
+    judged = _with_phase(_with_repair(judged, leading.changes), leading, each)
+    return _of_ranks(judged) if is_one_run else judged
 
 
 def _both(sides: Sides) -> tuple[Activity, Activity]:
