@@ -82,15 +82,15 @@ def _ranges(trace: Trace, tree: CallTree, table: str, threads: pl.DataFrame, lan
     recorded = frame.select(*_NAMES[table], *THREAD, "start_ns", "dur_ns").collect()
     if recorded["dur_ns"].null_count():
         recorded = recorded.filter(pl.col("dur_ns").is_not_null())
-    names, columns = [recorded.select(_NAMES[table]).clear()], [np.empty((3, 0), dtype=np.int64)]
+    columns = [np.empty((5, 0), dtype=np.int64)]
     for some in recorded.iter_slices(_AT_ONCE):
         of, start = lanes_of(some, threads), some["start_ns"].to_numpy()
         end = start + some["dur_ns"].to_numpy()
         rows = np.flatnonzero(holds_any(of, start, end, lane, time) & (of >= 0))
-        names.append(some.select(_NAMES[table])[rows])
-        columns.append(np.stack([of[rows], start[rows], end[rows]]))
-    of, start, end = np.concatenate(columns, axis=1)
-    label, rank = _labels(tree, table, pl.concat(names))
+        columns.append(
+            np.stack([of[rows], start[rows], end[rows], *_labels(tree, table, some.select(_NAMES[table])[rows])])
+        )
+    of, start, end, label, rank = np.concatenate(columns, axis=1)
     return Ranges(of, start, end, label, np.full(len(of), table == "spans"), rank)
 
 
