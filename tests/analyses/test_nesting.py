@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import examples
 
-from inferometer.analyses.nesting import extremes_within, find_enclosed, find_innermost, find_nested
+from inferometer.analyses.nesting import (
+    extremes_within,
+    find_enclosed,
+    find_innermost,
+    find_nested,
+    holds_any,
+    order_ranges,
+)
 
 Range = tuple[int, int, int]  # lane, start, end
 Point = tuple[int, int]  # lane, time
@@ -108,6 +115,16 @@ def test_enclosed_points_are_those_from_the_start_up_to_the_end(ranges: list[Ran
     first, last = find_enclosed(*columns(ranges, 3), *columns(points, 2))
     for (lane, start, end), a, b in zip(ranges, first.tolist(), last.tolist(), strict=True):
         assert points[a:b] == [point for point in points if point[0] == lane and start <= point[1] < end]
+    assert holds_any(*columns(ranges, 3), *columns(points, 2)).tolist() == (first < last).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 4), st.integers(0, 2)), max_size=20))
+@examples(150)
+def test_ranges_are_in_order_of_lane_and_start_the_longest_first(rows: list[tuple[int, int, int, int]]) -> None:
+    by_end = sorted(range(len(rows)), key=lambda i: (*rows[i][:2], -rows[i][2]))
+    by_rank = sorted(range(len(rows)), key=lambda i: (*rows[i][:2], -rows[i][2], rows[i][3]))
+    assert order_ranges(*columns(rows, 3)).tolist() == by_end
+    assert order_ranges(*columns(rows, 4)).tolist() == by_rank
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=70), st.data())

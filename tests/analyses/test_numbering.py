@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.analyses.numbering import number_rows, order_in_time
+from inferometer.analyses.numbering import number_by_first, number_keys, number_rows, order_in_time
 
 ROW = st.tuples(st.integers(0, 3) | st.none(), st.sampled_from(["x", "b", "a", None]))
 
@@ -24,6 +24,22 @@ def test_any_values_are_numbered_as_sorting_says(rows: list[tuple[int | None, st
     whole = [(*row, None) for row in rows]
     assert keys == sorted(set(whole), key=lambda row: (row[0] is None, row[0] or 0, row[1] is None, row[1] or ""))
     assert [keys[number] for number in code] == whole
+
+
+@given(st.lists(ROW, max_size=20), st.sampled_from([pl.String(), pl.Categorical()]))
+def test_rows_are_numbered_as_they_come(rows: list[tuple[int | None, str | None]], text: pl.DataType) -> None:
+    number, first = number_by_first(pl.DataFrame(rows, schema={"a": pl.Int64, "b": text}, orient="row"))
+    different = list(dict.fromkeys(rows))
+    assert [different[each] for each in number] == rows
+    assert first.tolist() == [rows.index(row) for row in different]
+
+
+@given(st.lists(st.integers(0, 9) | st.integers(0, 2**40), max_size=20))
+def test_keys_are_numbered_in_their_order_be_they_small_or_large(keys: list[int]) -> None:
+    first, number = number_keys(np.array(keys, dtype=np.int64))
+    different = sorted(set(keys))
+    assert [different[each] for each in number] == keys
+    assert first.tolist() == [keys.index(key) for key in different]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), max_size=20))

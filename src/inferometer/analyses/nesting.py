@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
+_NEVER: Final = int(np.iinfo(np.int64).max)
 _MOST_LEVELS: Final = 2_000  # a pass over columns for each; one sweep is as quick
 
 
@@ -56,7 +57,7 @@ def find_nested(start_ns: Numbers, end_ns: Numbers) -> Nested | None:
     depth = np.arange(len(start_ns)) - np.searchsorted(np.sort(end_ns), start_ns, side="right")
     if depth.max() >= _MOST_LEVELS:
         return None
-    order = np.argsort(depth, kind="stable")
+    order = np.argsort(depth.astype(np.uint16), kind="stable")  # which sorts small numbers by radix
     levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
     parent = np.full(len(start_ns), -1, dtype=np.int64)
     for outer, inner in pairwise(levels):
@@ -83,9 +84,9 @@ def find_innermost(
         Shape (m,): indices into the ranges, in the points' order.
     """
     found = np.full(len(point_time), -1, dtype=np.int64)
-    ranges = np.lexsort((-range_end, range_start, range_lane))
+    ranges = order_ranges(range_lane, range_start, range_end)
     ranges = ranges[range_end[ranges] > range_start[ranges]]
-    points = np.lexsort((point_time, point_lane))
+    points = order_points(point_lane, point_time)
     starts, ends, times = range_start[ranges], range_end[ranges], point_time[points]
     for of_ranges, of_points in shared_lanes(range_lane[ranges], point_lane[points]):
         inner = _innermost(starts[of_ranges], ends[of_ranges], times[of_points])
@@ -100,6 +101,27 @@ def _innermost(starts: Numbers, ends: Numbers, times: Numbers) -> Numbers:
     return np.array(_sweep(starts.tolist(), ends.tolist(), times.tolist()), dtype=np.int64)
 
 
+def order_points(lane: Numbers, time_ns: Numbers) -> Numbers:
+    """The order by lane and time, equal ones as they are; both come nearly sorted, which a stable sort knows to use."""
+    order = np.argsort(time_ns, kind="stable")
+    lanes = lane[order]
+    return order if (lanes[1:] >= lanes[:-1]).all() else order[np.argsort(lanes, kind="stable")]
+
+
+def order_ranges(lane: Numbers, start_ns: Numbers, end_ns: Numbers, rank: Numbers | None = None) -> Numbers:
+    """The order by lane and start, of equal starts the longest first, of equal ranges by `rank`, then as they are."""
+    order = order_points(lane, start_ns)
+    lanes, starts, ends = lane[order], start_ns[order], end_ns[order]
+    is_tied = (lanes[1:] == lanes[:-1]) & (starts[1:] == starts[:-1])
+    at = np.flatnonzero(is_tied)
+    if (ends[at + 1] > ends[at]).any() or (rank is not None and (ends[at + 1] == ends[at]).any()):
+        tied = np.union1d(at, at + 1)
+        some = order[tied]
+        keys = (-end_ns[some], start_ns[some], lane[some])
+        order[tied] = some[np.lexsort(keys if rank is None else (rank[some], *keys))]
+    return order
+
+
 def find_enclosed(
     range_lane: Numbers, range_start: Numbers, range_end: Numbers, point_lane: Numbers, point_time: Numbers
 ) -> tuple[Numbers, Numbers]:
@@ -109,17 +131,36 @@ def find_enclosed(
     """
     first = np.zeros(len(range_start), dtype=np.int64)
     last = np.zeros(len(range_start), dtype=np.int64)
-    ranges = np.argsort(range_lane, kind="stable")
-    for of_ranges, of_points in shared_lanes(range_lane[ranges], point_lane):
-        some, times = ranges[of_ranges], point_time[of_points]
+    for some, of_points in _with_points(range_lane, point_lane):
+        times = point_time[of_points]
         first[some] = of_points.start + np.searchsorted(times, range_start[some], side="left")
         last[some] = of_points.start + np.searchsorted(times, range_end[some], side="left")
     return first, np.maximum(first, last)
 
 
+def holds_any(
+    range_lane: Numbers, range_start: Numbers, range_end: Numbers, point_lane: Numbers, point_time: Numbers
+) -> NDArray[np.bool_]:
+    """Whether each range holds any of the points, which are sorted by lane and time; ranges come in any order."""
+    found = np.zeros(len(range_start), dtype=np.bool_)
+    for some, of_points in _with_points(range_lane, point_lane):
+        times = np.append(point_time[of_points], _NEVER)
+        found[some] = times[np.searchsorted(times[:-1], range_start[some], side="left")] < range_end[some]
+    return found
+
+
+def _with_points(range_lane: Numbers, point_lane: Numbers) -> list[tuple[Numbers | slice, slice]]:
+    """The ranges and the points of each lane that has both; points are sorted by lane."""
+    if len(range_lane) and range_lane.min() == range_lane.max():
+        own = shared_lanes(range_lane[:1], point_lane)
+        return [(slice(None), of_points) for _, of_points in own]
+    ranges = np.argsort(range_lane, kind="stable")
+    return [(ranges[own], of_points) for own, of_points in shared_lanes(range_lane[ranges], point_lane)]
+
+
 def shared_lanes(left: Numbers, right: Numbers) -> list[tuple[slice, slice]]:
     """Where each lane that both have stands in the one and in the other; both sorted by lane."""
-    lanes = np.intersect1d(left, right)
+    lanes = np.intersect1d(*(side[np.append(side[:1] == side[:1], side[1:] != side[:-1])] for side in (left, right)))
     bounds = [np.searchsorted(side, lanes, side=end) for side in (left, right) for end in ("left", "right")]
     return [(slice(a, b), slice(c, d)) for a, b, c, d in zip(*(each.tolist() for each in bounds), strict=True)]
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 _FEW = 4  # combinations of values per row, up to which a table of all is quicker than sorting
 _FEW_NUMBERS = 2**16
+_PLACE = "place of the row"
 
 
 def number_rows(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]:
@@ -41,6 +42,36 @@ def number_groups(frame: pl.DataFrame) -> tuple[Numbers, pl.DataFrame]:
     """As `number_rows`, with the values of each number as a row of a frame."""
     number, keys = number_rows(frame)
     return number, pl.DataFrame(keys, schema=frame.schema, orient="row")
+
+
+def number_keys(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """As `np.unique` of numbers from 0: the place where each different one comes first, and each one's number.
+
+    Where keys are few for their rows, a table of all is several times quicker than sorting.
+    """
+    size = int(keys.max(initial=-1)) + 1
+    if size > _FEW * len(keys):
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+        return first, number
+    table = np.full(size, -1, dtype=np.int64)
+    table[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)  # what is written last stays
+    known = np.flatnonzero(table >= 0)
+    first = table[known]
+    table[known] = np.arange(len(known))
+    return first, table[keys]
+
+
+def number_by_first(frame: pl.DataFrame) -> tuple[Numbers, Numbers]:
+    """Number the different rows in the order in which they come first, without sorting; nulls are equal.
+
+    Returns:
+        The number of each row, from 0. Shape (rows,).
+        The place of the first row of each number.
+    """
+    places = frame.with_row_index(_PLACE).group_by(frame.columns, maintain_order=True).agg(_PLACE)[_PLACE]
+    number = np.empty(frame.height, dtype=np.int64)
+    number[places.explode().to_numpy()] = np.repeat(np.arange(places.len()), places.list.len().to_numpy())
+    return number, places.list.first().to_numpy().astype(np.int64)
 
 
 def order_in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:

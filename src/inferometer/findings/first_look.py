@@ -75,6 +75,10 @@ def first_look(
         thresholds: As for `find_findings`.
     """
     count = trace.launches.select(pl.len()).collect().item()
+    if launches is None and 0 < count <= MOST_LAUNCHES:
+        from inferometer.findings.evidence.launch_evidence import LaunchEvidence
+
+        launches = LaunchEvidence(trace, device=device)
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
     findings = find_findings(
         trace,
@@ -86,10 +90,12 @@ def first_look(
         most_launches=MOST_LAUNCHES,
         thresholds=thresholds,
     )
+    gaps = None
     if launches is not None:
+        gaps = launches.made_gaps
         launches.release()
     return FirstLook(
-        summary=summarize(trace, top=top, raw=raw),
+        summary=summarize(trace, top=top, raw=raw, gaps=gaps),
         findings=findings,
         steps=steps,
         losses=trace.losses,

@@ -21,7 +21,9 @@ def test_the_call_around_each_is_what_a_sweep_finds(monkeypatch: pytest.MonkeyPa
     assert 0 < around.count(NONE) < len(around)
 
 
-def test_names_come_in_the_order_of_the_calls() -> None:
+def test_calls_of_one_op_have_the_place_of_its_name() -> None:
     with inferometer.open(SAMPLES / "decode.json.gz") as trace:
         calls = OpCalls(trace)
-        assert calls.names([5, 0, 5]).to_list() == [calls.name(5), calls.name(0), calls.name(5)]
+        places, names = calls.ops
+        assert [names[place] for place in places.tolist()] == trace.ops.collect()["op"].to_list()
+        assert len(set(names)) == len(names)

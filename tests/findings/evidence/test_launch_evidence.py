@@ -1,17 +1,24 @@
 """What rules share of single launches is what the analyses alone would tell."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from tests.traces import trace_of
 
+import inferometer
+from inferometer.analyses.launched_by.attribution import attribute
+from inferometer.analyses.roofline.table import roofline
+from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import arrange_work
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
+from inferometer.findings.first_look import first_look
 from inferometer.trace.trace import Trace
 
+SAMPLE = Path(__file__).parents[3] / "samples" / "decode.json.gz"
 NAMES = ("gemm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "Memcpy HtoD (Pageable -> Device)")
 
 
@@ -56,6 +63,22 @@ def test_what_was_released_is_made_again() -> None:
     assert set(vars(evidence)) == {"trace", "device", "attribution", "steps"}
     assert evidence.attribution is attribution
     assert evidence.gaps.equals(gaps)
+
+
+def test_calls_of_ops_are_dropped_once_the_roofline_has_them() -> None:
+    with inferometer.open(SAMPLE) as trace:
+        evidence, alone = LaunchEvidence(trace), roofline(attribute(trace, with_op_calls=True), trace)
+        assert evidence.roofline is not None
+        assert "attribution" in vars(evidence)
+        assert "with_op_calls" not in vars(evidence)
+        assert evidence.roofline.frame.equals(alone.frame)
+
+
+def test_the_summary_of_a_first_look_says_what_it_says_alone() -> None:
+    with inferometer.open(SAMPLE) as trace:
+        alone = summarize(trace).notable
+        assert any("For " in remark and "the host was late" in remark for remark in alone)
+        assert first_look(trace).summary.notable == alone
 
 
 @pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])

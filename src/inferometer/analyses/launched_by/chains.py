@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
-from inferometer.analyses.nesting import Nested, Numbers, find_enclosed, find_nested, shared_lanes
+from inferometer.analyses.nesting import (
+    Nested,
+    Numbers,
+    find_nested,
+    order_points,
+    order_ranges,
+    shared_lanes,
+)
+from inferometer.analyses.numbering import number_keys
 
 _DEEPEST = 2_000  # Python stops at 1,000 frames; what a broken file nests deeper is left out of the chains
 _NEVER = int(np.iinfo(np.int64).max)
@@ -40,15 +48,6 @@ class Ranges:
         return Ranges(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-def enclosing(lane: Numbers, start_ns: Numbers, end_ns: Numbers, at_lane: Numbers, at_ns: Numbers) -> Numbers:
-    """Which ranges hold any of the moments: most of a trace's Python frames launch nothing. Row numbers."""
-    if not len(lane):
-        return lane
-    order = _by_lane(at_lane, at_ns)
-    first, last = find_enclosed(lane, start_ns, end_ns, at_lane[order], at_ns[order])
-    return np.flatnonzero(last > first)
-
-
 def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers, *, root: int = ROOT) -> Numbers:
     """The node of the chain of ranges around each moment, `root` where there is none; the tree grows by them.
 
@@ -62,8 +61,8 @@ def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers,
     found = np.full(len(time_ns), root, dtype=np.int64)
     if not len(ranges.lane):
         return found
-    order = np.lexsort((ranges.rank, -ranges.end_ns, ranges.start_ns, ranges.lane))
-    ranges, points = ranges.take(order), _by_lane(lane, time_ns)
+    order = order_ranges(ranges.lane, ranges.start_ns, ranges.end_ns, ranges.rank)
+    ranges, points = ranges.take(order), order_points(lane, time_ns)
     for some, moments in shared_lanes(ranges.lane, lane[points]):
         found[points[moments]] = _nodes(tree, root, ranges, some, time_ns[points[moments]])
     return found
@@ -90,12 +89,11 @@ def _grow(tree: CallTree, root: int, nested: Nested, labels: Numbers) -> Numbers
     Ranges of one label get one number if those around them have one, level by level. Then numbers become nodes, in the
     order in which ranges begin: the tree is the same as of a sweep.
     """
-    number, firsts, count = np.zeros(len(labels), dtype=np.int64), [], 0
+    number, firsts, count, above = np.zeros(len(labels), dtype=np.int64), [], 0, 0
     for depth, level in enumerate(nested.levels):
-        around = number[nested.parent[level]] if depth else -1
-        keys = (around + 1) * (labels.max() + 1) + labels[level]
-        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
-        number[level] = count + same
+        around = number[nested.parent[level]] - above if depth else 0
+        first, same = number_keys(around * (labels.max() + 1) + labels[level])
+        number[level], above = count + same, count
         firsts.append(level[first])
         count += len(first)
     nodes = np.full(count, root, dtype=np.int64)
@@ -106,13 +104,6 @@ def _grow(tree: CallTree, root: int, nested: Nested, labels: Numbers) -> Numbers
     ):
         nodes[of] = tree.child(root if outer < 0 else int(nodes[outer]), label)
     return nodes[number]
-
-
-def _by_lane(lane: Numbers, time_ns: Numbers) -> Numbers:
-    """The order by lane and time; times come nearly sorted, which a stable sort knows how to use."""
-    order = np.argsort(time_ns, kind="stable")
-    lanes = lane[order]
-    return order if (lanes[1:] >= lanes[:-1]).all() else order[np.argsort(lanes, kind="stable")]
 
 
 def _first_between(bounds: Numbers, times: Numbers) -> Numbers:

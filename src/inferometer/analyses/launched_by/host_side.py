@@ -11,9 +11,10 @@ import polars as pl
 
 from inferometer.analyses.correlation import is_one
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Kind, Label
-from inferometer.analyses.launched_by.chains import Ranges, enclosing, find_chains
+from inferometer.analyses.launched_by.chains import Ranges, find_chains
 from inferometer.analyses.named_ranges import on_device
-from inferometer.analyses.nesting import Numbers
+from inferometer.analyses.nesting import Numbers, holds_any, order_points
+from inferometer.analyses.numbering import number_by_first
 from inferometer.trace.trace import Trace
 
 THREAD = ["rank", "process", "thread"]
@@ -24,6 +25,8 @@ NEEDED = {  # the columns of each table that chains are made of
     "call_paths": ("path_id", "parent_id", "frame", "module"),
 }
 _RANKS: dict[Kind, int] = {"span": 0, "module": 1, "frame": 1, "op": 2}
+_NAMES = {"ops": ["op", "kernel_file", "kernel_hash"], "frames": ["frame", "module"], "spans": ["span"]}
+_AT_ONCE = 2**17  # ranges, so that columns of all of them are never needed
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")  # of the object that a method belongs to: another in each run
 
 
@@ -54,7 +57,8 @@ def chains_at(
         places.head(1) if all(is_one(column) for column in places) else places.unique().sort(places.columns)
     ).with_row_index("lane")
     lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
-    parts = [_ranges(trace, tree, table, threads, lane, time) for table in tables]
+    order = order_points(lane, time)
+    parts = [_ranges(trace, tree, table, threads, lane[order], time[order]) for table in tables]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__dataclass_fields__)
     nodes = find_chains(tree, Ranges(*columns), lane, time, root=root)
     paths = moments["path_id"]
@@ -71,33 +75,35 @@ def lanes_of(rows: pl.DataFrame, threads: pl.DataFrame) -> Numbers:
 
 
 def _ranges(trace: Trace, tree: CallTree, table: str, threads: pl.DataFrame, lane: Numbers, time: Numbers) -> Ranges:
-    """The ranges of a table that hold any of the moments."""
-    frame = trace.compact(table).filter(pl.col("dur_ns") > 0)
+    """The ranges of a table that hold any of the moments, which are sorted: most Python frames launch nothing."""
+    frame = trace.compact(table)
     if table == "spans":
         frame = frame.filter(~on_device())
-    places = frame.select(*THREAD, "start_ns", "dur_ns").collect()
-    of, start, dur = lanes_of(places, threads), places["start_ns"].to_numpy(), places["dur_ns"].to_numpy()
-    rows = enclosing(of, start, start + dur, lane, time)
-    rows = rows[of[rows] >= 0]
-    label, rank = _labels(tree, table, frame, rows)
-    loose = np.full(len(rows), table == "spans")
-    return Ranges(of[rows], start[rows], start[rows] + dur[rows], label, loose, rank)
+    recorded = frame.select(*_NAMES[table], *THREAD, "start_ns", "dur_ns").collect()
+    if recorded["dur_ns"].null_count():
+        recorded = recorded.filter(pl.col("dur_ns").is_not_null())
+    columns = [np.empty((5, 0), dtype=np.int64)]
+    for some in recorded.iter_slices(_AT_ONCE):
+        of, start = lanes_of(some, threads), some["start_ns"].to_numpy()
+        end = start + some["dur_ns"].to_numpy()
+        rows = np.flatnonzero(holds_any(of, start, end, lane, time) & (of >= 0))
+        columns.append(
+            np.stack([of[rows], start[rows], end[rows], *_labels(tree, table, some.select(_NAMES[table])[rows])])
+        )
+    of, start, end, label, rank = np.concatenate(columns, axis=1)
+    return Ranges(of, start, end, label, np.full(len(of), table == "spans"), rank)
 
 
-def _labels(tree: CallTree, table: str, frame: pl.LazyFrame, rows: Numbers) -> tuple[Numbers, Numbers]:
+def _labels(tree: CallTree, table: str, names: pl.DataFrame) -> tuple[Numbers, Numbers]:
     """The label of each of these rows, and its place among ranges with equal times."""
-    names = {"ops": ["op", "kernel_file", "kernel_hash"], "frames": ["frame", "module"], "spans": ["span"]}[table]
-    kept = frame.select(names).collect()[rows].with_row_index("row")
-    distinct = kept.group_by(names, maintain_order=True).agg(pl.col("row"))
-    label, rank = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-    for *values, at in distinct.iter_rows():
-        made = _label(table, values)
-        label[at] = tree.number(made)
-        rank[at] = _RANKS[made.kind]
-    return label, rank
+    number, first = number_by_first(names)
+    labels = [_label(table, values) for values in names[first].iter_rows()]
+    label = np.array([tree.number(each) for each in labels], dtype=np.int64)
+    rank = np.array([_RANKS[each.kind] for each in labels], dtype=np.int64)
+    return label[number], rank[number]
 
 
-def _label(table: str, values: list[str | None]) -> Label:
+def _label(table: str, values: Sequence[str | None]) -> Label:
     if table == "ops":
         return Label("op", values[0] or "", *values[1:])
     if table == "frames":

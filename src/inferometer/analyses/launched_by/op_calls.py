@@ -12,7 +12,16 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
-from inferometer.analyses.nesting import Numbers, find_innermost, find_nested, shared_lanes
+from inferometer.analyses.nesting import (
+    Nested,
+    Numbers,
+    find_innermost,
+    find_nested,
+    order_points,
+    order_ranges,
+    shared_lanes,
+)
+from inferometer.analyses.numbering import number_rows
 from inferometer.trace.trace import Trace
 
 NONE = -1
@@ -60,10 +69,25 @@ class OpCalls:
         if len(rows) and len(self):
             moments = launches.select(*THREAD, "called_ns")[rows]
             lane, time = lanes_of(moments, self._threads), moments["called_ns"].to_numpy()
-            found[rows] = find_innermost(self._lane, self._start, self._end, lane, time)
+            found[rows] = self._innermost(lane, time)
         by_id = launches.select((pl.col("how") == "external_id").alias("by_id"))["by_id"].arg_true().to_numpy()
         if len(by_id):
             found[by_id] = self._with_ids(launches.select(_ID)[by_id])
+        return found
+
+    def _innermost(self, lane: Numbers, time: Numbers) -> Numbers:
+        """The innermost call around each moment of a thread."""
+        order, lanes, starts = self._by_time
+        found = np.full(len(time), NONE, dtype=np.int64)
+        points = order_points(lane, time)
+        for of_calls, of_points in shared_lanes(lanes, lane[points]):
+            calls, times = order[of_calls], time[points[of_points]]
+            if nested := self._nested[int(lanes[of_calls.start])]:
+                inner = nested.innermost(times)
+            else:
+                here, there = np.zeros_like(calls), np.zeros_like(times)
+                inner = find_innermost(here, starts[of_calls], self._end[calls], there, times)
+            found[points[of_points]] = np.where(inner == NONE, NONE, calls[inner])
         return found
 
     def _with_ids(self, wanted: pl.DataFrame) -> Numbers:
@@ -83,9 +107,11 @@ class OpCalls:
         names = [name for name in NEEDED["ops"] if name not in (*THREAD, "external_id")]
         return self._recorded.select(names)[np.asarray(calls, dtype=np.int64)]
 
-    def names(self, calls: Sequence[int]) -> pl.Series:
-        """The ops that were called, in the order of these calls."""
-        return self._recorded["op"][np.asarray(calls, dtype=np.int64)]
+    @cached_property
+    def ops(self) -> tuple[Numbers, list[str]]:
+        """The op that each call is of, as a place in the list of their names."""
+        numbers, names = number_rows(self._recorded.select(pl.col("op").cast(pl.String)))
+        return numbers, [str(name) for (name,) in names]
 
     def name(self, call: int) -> str:
         """The op that was called."""
@@ -93,7 +119,7 @@ class OpCalls:
 
     def around(self, call: int) -> int:
         """The call that this one was made by; `NONE` of an outermost."""
-        return int(self._parents[call])
+        return int(self.parents[call])
 
     def within(self, call: int) -> Numbers:
         """The calls that were made by this one, directly or not, in their order of time."""
@@ -150,7 +176,7 @@ class OpCalls:
 
     @cached_property
     def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
-        order = np.lexsort((-self._end, self._start, self._lane))
+        order = order_ranges(self._lane, self._start, self._end)
         return order, self._lane[order], self._start[order]
 
     @cached_property
@@ -162,15 +188,25 @@ class OpCalls:
         return place
 
     @cached_property
-    def _parents(self) -> Numbers:
-        order, lanes, starts = self._by_time
-        ends = self._end[order]
+    def parents(self) -> Numbers:
+        """Of each call the one that it was made by; `NONE` of an outermost."""
+        order, lanes, _ = self._by_time
         parent = np.full(len(order), NONE, dtype=np.int64)
         for some, _ in shared_lanes(lanes, lanes):
-            around = _around(starts[some], ends[some])
             calls = order[some]
+            nested = self._nested[int(lanes[some.start])]
+            around = nested.parent if nested else _around(self._end[calls])
             parent[calls] = np.where(around == NONE, NONE, calls[around])
         return parent
+
+    @cached_property
+    def _nested(self) -> dict[int, Nested | None]:
+        """How the calls of each thread nest, by its number; None where two cross."""
+        order, lanes, starts = self._by_time
+        return {
+            int(lanes[some.start]): find_nested(starts[some], self._end[order[some]])
+            for some, _ in shared_lanes(lanes, lanes)
+        }
 
 
 def or_null(name: str, values: Numbers) -> pl.Series:
@@ -179,10 +215,8 @@ def or_null(name: str, values: Numbers) -> pl.Series:
     return series.set(series == NONE, None)
 
 
-def _around(start: Numbers, end: Numbers) -> Numbers:
+def _around(end: Numbers) -> Numbers:
     """The place of the call around each of one thread, `NONE` for the outermost; by start, the longest first."""
-    if nested := find_nested(start, end):
-        return nested.parent
     parent = np.full(len(end), NONE, dtype=np.int64)
     stack: list[tuple[int, int]] = []  # end, place
     for place, until in enumerate(end.tolist()):

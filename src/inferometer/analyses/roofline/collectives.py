@@ -66,7 +66,9 @@ def sum_collectives(launches: pl.DataFrame, exchanges: Exchanges, device: Device
         device: For the link's peak.
     """
     link = device.link if device else None
-    ran = launches.with_row_index("at").join(exchanges.launches, on="at", maintain_order="left").with_columns(
+    exchanged = exchanges.launches
+    ran = launches[exchanged["at"]].with_columns(
+        *exchanged.get_columns(),
         pl.struct("rank", "device").rank("dense").cast(pl.Int64).alias("place"),
         (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"),
         pl.col("kernel").cast(pl.String),

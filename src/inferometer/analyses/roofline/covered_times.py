@@ -36,19 +36,28 @@ def cover_times(placed: pl.DataFrame, frame: pl.DataFrame) -> CoveredTimes:
         placed: Launches with the `row` that each belongs to.
         frame: The rows.
     """
-    op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
-    sized = op_known.filter(pl.col("kind") == "kernel").join(frame.filter("sizes_recorded"), on="row", how="semi")
-    modelled = frame.filter(pl.col("reason").is_null())
+    sums = (
+        placed.group_by(
+            "row",
+            is_known=pl.col("signature").is_not_null() & ~pl.col("inferred"),
+            is_kernel=pl.col("kind") == "kernel",
+            is_inferred="inferred",
+            is_captured=(pl.col("op_source") > 0).fill_null(value=False),
+        )
+        .agg(pl.col("dur_ns").sum())
+        .join(frame.select("row", "sizes_recorded", is_modelled=pl.col("reason").is_null()), on="row", how="left")
+    )
+    is_sized = pl.col("is_known") & pl.col("is_kernel") & pl.col("sizes_recorded")
     return CoveredTimes(
-        total_ns=_sum(placed),
-        op_known_ns=_sum(op_known),
-        op_modelled_ns=_sum(op_known.join(modelled, on="row", how="semi")),
-        sized_ns=_sum(sized),
-        sized_modelled_ns=_sum(sized.join(modelled, on="row", how="semi")),
-        inferred_ns=_sum(placed.filter("inferred")),
-        captured_ns=_sum(placed.filter(pl.col("op_source") > 0)),
+        total_ns=_sum(sums),
+        op_known_ns=_sum(sums.filter("is_known")),
+        op_modelled_ns=_sum(sums.filter("is_known", "is_modelled")),
+        sized_ns=_sum(sums.filter(is_sized)),
+        sized_modelled_ns=_sum(sums.filter(is_sized, "is_modelled")),
+        inferred_ns=_sum(sums.filter("is_inferred")),
+        captured_ns=_sum(sums.filter("is_captured")),
     )
 
 
-def _sum(launches: pl.DataFrame) -> int:
-    return int(launches["dur_ns"].sum())
+def _sum(sums: pl.DataFrame) -> int:
+    return int(sums["dur_ns"].sum())

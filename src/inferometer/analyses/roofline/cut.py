@@ -37,6 +37,8 @@ def keep_selected(
         modelled: The rows.
         selection: What selected them.
     """
+    if placed["is_selected"].all():
+        return placed.with_columns(pl.lit(value=False).alias("is_cut")), modelled
     is_cut = pl.col("call").is_not_null() & ~pl.col("is_selected").all().over("call")
     selected = placed.with_columns(is_cut.alias("is_cut")).filter("is_selected")
     whole = selected.filter(pl.col("is_cut"))["row"].unique().sort()

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
-from inferometer.analyses.launched_by.op_calls import OpCalls
+from inferometer.analyses.launched_by.op_calls import NONE, OpCalls, or_null
+from inferometer.analyses.numbering import number_by_first
 from inferometer.analyses.roofline.named_exchanges import named_exchanges
 from inferometer.analyses.roofline.work import calls_inside, recorded_call
 from inferometer.analyses.timeline.collectives import BY_NAME_ALONE, describe_collectives, recorded_collectives
@@ -26,6 +28,7 @@ from inferometer.trace.trace import Trace
 
 _ROOTED: Final = ("gather", "scatter")  # which names of kernels don't distinguish from other sends
 _RECORD: Final = ("recorded_as", "collective", "in_bytes", "out_bytes", "group_size", "splits_in", "splits_out")
+_RANGE: Final = "range"
 
 
 @dataclass(frozen=True)
@@ -51,26 +54,28 @@ def find_exchanges(
         signatures: Of `owned_launches`.
         op_calls: Of the attribution.
     """
-    kernels = launches.filter(pl.col("kind") == "kernel")["kernel"].cast(pl.String).unique()
+    kernels = launches.filter(pl.col("kind") == "kernel")["kernel"].unique().cast(pl.String)
     names = {kernel: kind for kernel in kernels if (kind := find_collective(kernel)) is not None}
-    kernel = pl.col("kernel").cast(pl.String)
     collectives = (
         launches.with_row_index("at")
-        .filter(pl.col("kind") == "kernel", kernel.is_in(list(names)))
-        .with_columns(kernel.replace_strict(names, default=None, return_dtype=pl.String).alias("collective"))
+        .filter(pl.col("kind") == "kernel", pl.col("kernel").is_in(list(names)))
+        .with_columns(pl.col("kernel").cast(pl.String))
+        .with_columns(pl.col("kernel").replace_strict(names, default=None, return_dtype=pl.String).alias("collective"))
     )
     described = describe_collectives(collectives, recorded_collectives(trace))
-    by_op, by_range = _by_op(collectives, signatures, op_calls), named_exchanges(trace, collectives)
+    by_op, (range_of, of_ranges) = _by_op(collectives, signatures, op_calls), named_exchanges(trace, collectives)
+    keyed = described.select("signature", *_RECORD, pl.Series(_RANGE, range_of))
+    number, first = number_by_first(keyed)
     rows = []
-    for row in described.select("at", "signature", *_RECORD).iter_rows(named=True):
-        of_call = _by_call(by_op.get(row["signature"]), by_range.get(row["at"]))
+    for row in keyed[first].iter_rows(named=True):
+        of_call = _by_call(by_op.get(row["signature"]), of_ranges[row[_RANGE]] if row[_RANGE] >= 0 else None)
         rows.append((row["signature"], row["recorded_as"] is not None, _exchange(row, of_call)))
     of_like = _unanimous(rows)
     each = [found if is_recorded else of_like.get(signature, found) for signature, is_recorded, found in rows]
     numbers: dict[Exchange, int] = {}
     chosen = described.with_columns(
-        pl.Series("exchange", [numbers.setdefault(found, len(numbers)) for found in each], dtype=pl.Int64),
-        pl.Series("kind", [found.kind for found in each], dtype=pl.String),
+        pl.Series("exchange", [numbers.setdefault(found, len(numbers)) for found in each], dtype=pl.Int64)[number],
+        pl.Series("kind", [found.kind for found in each], dtype=pl.String)[number],
     )
     says_more = pl.col("collective").is_in(BY_NAME_ALONE) & (pl.col("kind") != "other")
     matched_as = pl.when(says_more).then("kind").otherwise("collective").alias("collective")
@@ -79,8 +84,9 @@ def find_exchanges(
 
 def with_exchange(launches: pl.DataFrame, found: Exchanges) -> pl.DataFrame:
     """`launches` with `exchange`, null of those that don't communicate."""
-    numbers = found.launches.select("at", "exchange")
-    return launches.with_row_index("at").join(numbers, on="at", how="left", maintain_order="left").drop("at")
+    exchange = np.full(launches.height, NONE, dtype=np.int64)
+    exchange[found.launches["at"].to_numpy()] = found.launches["exchange"].to_numpy()
+    return launches.with_columns(or_null("exchange", exchange))
 
 
 def _by_op(collectives: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls]) -> dict[int, Exchange]:

@@ -28,7 +28,7 @@ def gaps_by(launches: pl.DataFrame, key: str) -> pl.DataFrame:
     share = pl.col("dur_ns") * pl.col("fraction")
     above = pl.when(pl.col("fraction") < 1).then(pl.col("dur_ns") - share).otherwise(0.0)
     return (
-        launches.group_by(pl.col(key).cast(pl.String).alias("key"))
+        launches.group_by(pl.col(key).alias("key"))
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
             pl.col("dur_ns").sum().alias("total_ns"),
@@ -36,7 +36,7 @@ def gaps_by(launches: pl.DataFrame, key: str) -> pl.DataFrame:
             share.sum().alias("bound_ns"),
             above.filter(pl.col("fraction").is_not_null()).sum().alias("above_ns"),
         )
-        .select(list(GAPS))
+        .select(pl.col("key").cast(pl.String), *list(GAPS)[1:])
         .sort("above_ns", "total_ns", "key", descending=[True, True, False])
     )
 

@@ -34,25 +34,24 @@ def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
     Args:
         launches: Of `owned_launches`.
     """
-    ordered = launches.with_row_index("row").sort(*_LANE, "start_ns", maintain_order=True)
-    unknown = ordered.select(
-        (
-            pl.col("signature").is_null() & pl.col("how").cast(pl.String).is_in(UNKNOWN) & (pl.col("kind") == "kernel")
-        ).alias("u")
-    )["u"].to_numpy()
-    known = ordered["signature"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    if not unknown.any() or not (known != NONE).any():
+    is_unknown = (
+        pl.col("signature").is_null() & pl.col("how").cast(pl.String).is_in(UNKNOWN) & (pl.col("kind") == "kernel")
+    )
+    signature = launches["signature"]
+    if signature.null_count() == signature.len() or not launches.select(is_unknown.any()).item():
         return launches.with_columns(pl.lit(value=False).alias("inferred"))
+    ordered = launches.with_row_index("row").sort(*_LANE, "start_ns", maintain_order=True)
+    unknown = ordered.select(is_unknown)[:, 0].to_numpy()
+    known = ordered["signature"].cast(pl.Int64).fill_null(NONE).to_numpy()
     kinds = _kinds(ordered, ordered.filter(unknown))
     lanes = ordered.select(pl.struct(_LANE).rank("dense"))[:, 0].to_numpy()
     found = _agreed(kinds, lanes, known, unknown)
     _continue(kinds, lanes, known, found, unknown)
     calls = _calls(kinds, lanes, known, found, ordered["call"])
-    signature = np.where(found != NONE, found, known)
     filled = pl.DataFrame(
         {
             "row": ordered["row"],
-            "found_signature": or_null("found_signature", signature),
+            "found_signature": or_null("found_signature", np.where(found != NONE, found, known)),
             "found_call": calls,
             "inferred": pl.Series(found != NONE),
         }

@@ -26,6 +26,8 @@ def with_steps(launches: pl.DataFrame, tree: CallTree, trace: Trace) -> pl.DataF
         trace: Of its tables `spans` is read, if it was read.
     """
     found = launches.join(_around(tree), on="node", how="left", maintain_order="left")
+    if not found["step"].null_count():
+        return found
     return found.with_columns(pl.coalesce("step", _meanwhile(found, trace)).alias("step"))
 
 

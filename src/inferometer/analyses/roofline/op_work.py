@@ -190,7 +190,7 @@ class _Work:
     def count(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which calls count: their work is known and that of none around them; and which are within such."""
         is_known = np.array([work.work is not None for work in self._works], dtype=np.bool_)[self._number]
-        parent = np.array([self._calls.around(call) for call in range(len(self._calls))], dtype=np.int64)
+        parent = self._calls.parents
         inside = np.where(parent == NONE, False, is_known[parent])  # of those around, as many as were looked at so far
         around = parent
         while (around != NONE).any():

@@ -11,8 +11,9 @@ def sum_rows(placed: pl.DataFrame, modelled: pl.DataFrame) -> pl.DataFrame:
         modelled: The rows, with work and bounds of one call.
     """
     by_kernel = (
-        placed.group_by("row", pl.col("kernel").cast(pl.String))
+        placed.group_by("row", "kernel")
         .agg(pl.col("dur_ns").sum())
+        .with_columns(pl.col("kernel").cast(pl.String))
         .sort("dur_ns", "kernel", descending=[True, False])
         .unique("row", keep="first", maintain_order=True)
         .select("row", "kernel")

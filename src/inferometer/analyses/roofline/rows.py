@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
+from inferometer.analyses.nesting import Numbers
+from inferometer.analyses.numbering import number_by_first
 from inferometer.analyses.roofline.calls import ARGUMENTS, SIGNATURE, kernels_of_calls
 from inferometer.analyses.roofline.likeness import LIKENESS, Likeness
 from inferometer.analyses.roofline.work import (
@@ -50,6 +53,8 @@ _MAY_BE_WINDOWED: Final = (
     "--window says how long that is"
 )
 _QUICKER: Final = 0.75  # of the slowest kind's time; kernels that a tuner chose for one and the same are closer
+_GROUPED = ("signature", "call", "node", "exchange", "kernel", "dur_ns")
+_BY_REASON = ("kernel", "how", "likeness")
 _REPLAYED = "it is of a graph's replay"
 _CAPTURE = "--capture FILE, a trace of the graph's capture, tells its op"
 
@@ -58,7 +63,6 @@ _CAPTURE = "--capture FILE, a trace of the graph's capture, tells its op"
 class _Group:
     """Calls with one signature, one set of kernels, one context and one exchange."""
 
-    number: int
     signature: int
     kernels: tuple[str, ...]
     context: Context | None
@@ -106,48 +110,53 @@ class RowMaker:
         Args:
             launches: Of `infer_signatures`, with `exchange` and `likeness`.
         """
-        numbered = launches.with_row_index("at")
-        owned, groups = self._grouped(numbered.filter(pl.col("signature").is_not_null()))
+        is_owned = launches["signature"].is_not_null()
+        group, groups = self._grouped(launches.select(_GROUPED).filter(is_owned))
         rows: dict[tuple[Any, ...], int] = {}
-        of_group = {
-            group.number: rows.setdefault((*self._arguments(group.signature), found), len(rows))
+        of_group = [
+            rows.setdefault((*self._arguments(group.signature), found), len(rows))
             for group, found in zip(groups, self._evaluate(groups), strict=True)
-        }
-        unowned, reasons = _by_reason(numbered.filter(pl.col("signature").is_null()), len(rows))
-        row = pl.col("group").replace_strict(of_group, return_dtype=pl.Int64).alias("row")
-        placed = pl.concat([owned.select("at", row), unowned])
-        described = [_describe(number, key[:-1], key[-1]) for key, number in rows.items()]
-        modelled = pl.DataFrame([*described, *reasons], schema=MODELLED)
-        return numbered.join(placed, on="at", how="left", maintain_order="left").drop("at"), modelled
-
-    def _grouped(self, owned: pl.DataFrame) -> tuple[pl.DataFrame, list[_Group]]:
-        """`owned` with `group`; contexts part only calls whose model asks for them, exchanges only collectives."""
-        distinct = list(dict.fromkeys(self._contexts.values()))
-        place = {context: number for number, context in enumerate(distinct)}
-        of_node = pl.DataFrame(
-            {"node": list(self._contexts), "context": [place[context] for context in self._contexts.values()]},
-            schema={"node": pl.Int64, "context": pl.Int64},
-        )
-        needing = [number for number, found in self._models.items() if found and found.needs_lengths]
-        context = pl.when(pl.col("signature").is_in(needing)).then(pl.col("context").first().over("call"))
-        kernels = kernels_of_calls(owned)
-        joined = (
-            owned.join(kernels.select("call", "kernels"), on="call", how="left", maintain_order="left")
-            .join(of_node, on="node", how="left", maintain_order="left")
-            .with_columns(context.alias("context"), pl.col("exchange").drop_nulls().first().over("call"))
-            .with_columns(
-                pl.struct("signature", "kernels", "context", "exchange").rank("dense").cast(pl.Int64).alias("group")
-            )
-        )
-        names = dict(kernels.select("kernels", "names").unique("kernels").iter_rows())
-        sums = joined.group_by("group", "signature", "kernels", "context", "exchange", maintain_order=True).agg(
-            (pl.col("dur_ns").sum() / pl.col("call").n_unique()).alias("mean_ns")
-        )
-        groups = [
-            _Group(number, signature, tuple(names[kernel_set]), None if at is None else distinct[at], exchange, mean_ns)
-            for number, signature, kernel_set, at, exchange, mean_ns in sums.iter_rows()
         ]
-        return joined, groups
+        reason, reasons = _by_reason(launches.select(_BY_REASON).filter(~is_owned), len(rows))
+        row = np.empty(launches.height, dtype=np.int64)
+        row[is_owned.to_numpy()] = np.array(of_group, dtype=np.int64)[group]
+        row[~is_owned.to_numpy()] = reason
+        described = [_describe(number, key[:-1], key[-1]) for key, number in rows.items()]
+        return launches.with_columns(pl.Series("row", row)), pl.DataFrame([*described, *reasons], schema=MODELLED)
+
+    def _grouped(self, owned: pl.DataFrame) -> tuple[Numbers, list[_Group]]:
+        """The group of each of these launches, and the groups by their first launches.
+
+        Contexts part only calls whose model asks for them, exchanges only collectives.
+        """
+        sets, names = kernels_of_calls(owned)
+        distinct = list(dict.fromkeys(self._contexts.values()))
+        exchange = owned.select("call", "exchange").drop_nulls().unique("call", keep="first", maintain_order=True)
+        keyed = (
+            owned.select("call", "signature", "dur_ns", self._context(distinct))
+            .join(exchange, on="call", how="left", maintain_order="left")
+            .join(sets, on="call", how="left", maintain_order="left")
+        )
+        parting = ["signature", "kernels", "context", "exchange"]
+        group, first = number_by_first(keyed.select(parting))
+        mean_ns = (pl.col("dur_ns").sum() / pl.col("call").n_unique()).alias("mean_ns")
+        means = keyed.select("call", "dur_ns", group=group).group_by("group").agg(mean_ns).sort("group")
+        parted = keyed.select(parting)[first].with_columns(means["mean_ns"])
+        groups = [
+            _Group(signature, names[kernel_set], None if at is None else distinct[at], number, mean_ns)
+            for signature, kernel_set, at, number, mean_ns in parted.iter_rows()
+        ]
+        return group, groups
+
+    def _context(self, distinct: Sequence[Context]) -> pl.Expr:
+        """The place of the context of each call whose model asks for it: that of its first launch."""
+        place = {context: number for number, context in enumerate(distinct)}
+        of_node = {node: place[context] for node, context in self._contexts.items()}
+        needing = [number for number, found in self._models.items() if found and found.needs_lengths]
+        if not of_node or not needing:
+            return pl.lit(None, dtype=pl.Int64).alias("context")
+        context = pl.col("node").replace_strict(of_node, default=None, return_dtype=pl.Int64)
+        return pl.when(pl.col("signature").is_in(needing)).then(context.first().over("call")).alias("context")
 
     def _arguments(self, signature: int) -> tuple[str | None, ...]:
         row = self._signatures[signature]
@@ -188,14 +197,14 @@ class RowMaker:
         return replace(bounded(call, self._device), counterpart=counterpart_of(call))
 
 
-def _by_reason(unowned: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+def _by_reason(unowned: pl.DataFrame, first: int) -> tuple[Numbers, list[dict[str, Any]]]:
     """The row of each launch without an op, and these rows: one for each kernel and reason, numbered from `first`."""
-    key = ["kernel", "how", "likeness"]
-    keyed = unowned.select("at", *(pl.col(name).cast(pl.String) for name in key))
-    keys = keyed.select(key).unique(maintain_order=True).with_row_index("row", offset=first)
-    placed = keyed.join(keys, on=key, how="left", maintain_order="left", nulls_equal=True)
-    rows = [{**dict.fromkeys(MODELLED), "row": row, "reason": _why(*why)} for row, _, *why in keys.iter_rows()]
-    return placed.select("at", pl.col("row").cast(pl.Int64)), rows
+    number, places = number_by_first(unowned)
+    keys = unowned[places].select(pl.col("how", "likeness").cast(pl.String))
+    rows = [
+        {**dict.fromkeys(MODELLED), "row": row, "reason": _why(*why)} for row, why in enumerate(keys.iter_rows(), first)
+    ]
+    return number + first, rows
 
 
 def _why(how: str, likeness: Likeness | None) -> str:

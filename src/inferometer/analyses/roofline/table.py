@@ -46,6 +46,7 @@ NEEDED: Final = {
     table: tuple(dict.fromkeys(column for part in _PARTS for column in part.get(table, ())))
     for table in dict.fromkeys(table for part in _PARTS for table in part)
 }
+_OF_GAPS: Final = ("row", "node", "kernel", "dur_ns", "rank", "process", "called_ns")
 _COLUMNS: Final = (
     *("number", "op", "family", "kernel", *ARGUMENTS, "kernel_file", "calls", "cut_calls", "launches"),
     *("inferred_launches", "total_ns", "dtype"),
@@ -220,7 +221,8 @@ def roofline(
 def _gaps(placed: pl.DataFrame, frame: pl.DataFrame, found: Attribution, trace: Trace) -> dict[str, pl.DataFrame]:
     """What launches take above their bounds, by family of ops, kernel, module and step."""
     launches = (
-        placed.join(frame.select("row", "fraction", "family"), on="row", how="left")
+        placed.select(_OF_GAPS)
+        .join(frame.select("row", "fraction", "family"), on="row", how="left")
         .join(found.sites.select("node", "module_pooled"), on="node", how="left")
         .pipe(with_steps, found.tree, trace)
     )

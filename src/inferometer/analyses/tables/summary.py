@@ -78,13 +78,14 @@ class Summary(Result):
         }
 
 
-def summarize(trace: Trace, *, top: int = 10, raw: bool = False) -> Summary:
+def summarize(trace: Trace, *, top: int = 10, raw: bool = False, gaps: pl.DataFrame | None = None) -> Summary:
     """The first look at a trace that was opened with all tables.
 
     Args:
         trace: Needs all tables; the window spans everything that has a time.
         top: Kernels to list, of each section where the source has several.
         raw: Their names as in the file.
+        gaps: Of `timeline.gaps.find_gaps`, of all launches, where they are found already.
     """
     trace.require(ALL_TABLES)
     window = trace.window()
@@ -100,7 +101,7 @@ def summarize(trace: Trace, *, top: int = 10, raw: bool = False) -> Summary:
         kernels=kernels,
         tests=tests_of(trace),
         log=_log(trace) if kernels.basis == "totals" else trace.log.head(0).collect(),
-        notable=tuple(find_remarks(trace, devices, kernels)),
+        notable=tuple(find_remarks(trace, devices, kernels, gaps)),
         losses=trace.losses,
     )
 

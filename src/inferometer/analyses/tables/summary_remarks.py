@@ -28,17 +28,24 @@ _STACKS = 3
 _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a graph
 
 
-def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
-    """Sentences about the trace; `devices` as `device_times` gives it."""
-    yield from _about_totals(trace, kernels) if kernels.basis == "totals" else _about_launches(trace, devices, kernels)
+def find_remarks(
+    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: pl.DataFrame | None = None
+) -> Iterator[str]:
+    """Sentences about the trace; `devices` as `device_times` gives it, `gaps` as `find_gaps`, where they are known."""
+    if kernels.basis == "totals":
+        yield from _about_totals(trace, kernels)
+    else:
+        yield from _about_launches(trace, devices, kernels, gaps)
     yield from trace.facts.notes
 
 
-def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
+def _about_launches(
+    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: pl.DataFrame | None
+) -> Iterator[str]:
     if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
         yield say_why_none(trace, "kernels")
         return
-    yield from _idle(trace, devices)
+    yield from _idle(trace, devices, gaps)
     yield from tell_whole_graphs(kernels)
     yield from _short_kernels(trace)
     yield from _copies(devices)
@@ -75,11 +82,12 @@ def _named_kernels(trace: Trace) -> Iterator[str]:
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
 
 
-def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
+def _idle(trace: Trace, devices: pl.DataFrame, gaps: pl.DataFrame | None) -> Iterator[str]:
     idle = devices.filter(pl.col("window_ns") > 0, pl.col("idle_ns") / pl.col("window_ns") >= _IDLE_SHARE)
     if idle.is_empty():
         return
-    gaps = find_gaps(trace, arrange_work(trace.launches))
+    if gaps is None:
+        gaps = find_gaps(trace, arrange_work(trace.launches))
     for row in idle.sort("idle_ns", descending=True, maintain_order=True).iter_rows(named=True):
         share = row["idle_ns"] / row["window_ns"]
         of = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"

@@ -102,14 +102,23 @@ class LaunchEvidence:
         """How far each op is from its bound; None where no op has shapes, or there are too many launches."""
         from inferometer.analyses.roofline.table import roofline
 
-        if self.with_op_calls is None:
+        found = self.with_op_calls
+        if found is None:
             return None
-        return roofline(self.with_op_calls, self.trace, device=self.device)
+        _ = self.attribution  # nothing else needs the calls of ops
+        made = roofline(found, self.trace, device=self.device)
+        vars(self).pop("with_op_calls", None)
+        return made
 
     @property
     def made_roofline(self) -> "Roofline | None":
         """`roofline`, if it was asked for."""
         return self.roofline if "roofline" in vars(self) else None
+
+    @property
+    def made_gaps(self) -> pl.DataFrame | None:
+        """`gaps`, if they were asked for."""
+        return self.gaps if "gaps" in vars(self) else None
 
     @locked_cached_property
     def work(self) -> pl.DataFrame:

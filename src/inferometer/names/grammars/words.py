@@ -27,6 +27,7 @@ from inferometer.names.function_lists import cpp_functions
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, split_template
 from inferometer.names.short_names import short
+from inferometer.patterns import late_re
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _EDGE = r"(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of a word: `_` and digits are outside, unlike for \b
@@ -124,7 +125,7 @@ def _parts() -> tuple[tuple[re.Pattern[str], dict[Family, Family]], ...]:
 
 
 def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(words).replace(r"\b", _EDGE))
+    return late_re("|".join(words).replace(r"\b", _EDGE))
 
 
 @lru_cache(maxsize=65_536)

@@ -5,7 +5,7 @@ escapes it, and the data of charts is made harmless by `figures.py`. The same bl
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -105,29 +105,29 @@ def render_page(
     """
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(_figure, charts), start=1))
-    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
+    draft, used_bytes = _fitting_draft(blocks, title, footer, text_bytes, theme)
     room = MOST_BYTES - used_bytes
     kept = _fitting(figures, room)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
     lines = [(block.name, line) for block in blocks for line in find_time_lines(block.parts)]
     written = write_time_lines(lines, room - sum(len(text.encode()) for text in kept.values()))
-    views = [*_Views(limits, kept, written).blocks(blocks)]
-    return Page(_write(views, title, limits, footer, theme=theme), tuple(left_out))
+    return Page(_write(draft.filled(kept, written), title, footer, theme=theme), tuple(left_out))
 
 
-def _fitting_limits(
+def _fitting_draft(
     blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int, theme: Theme
-) -> tuple[TableLimits, int]:
-    """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
-    limits, used_bytes = _LIMITS[-1], 0
-    for limits in _LIMITS:
-        views = _Views(limits, {})
-        made = [*views.blocks(blocks)]
-        if views.characters <= text_bytes or limits is _LIMITS[-1]:  # else it isn't worth writing
-            used_bytes = len(_write(made, title, limits, footer, theme=theme).encode())
+) -> tuple["_Draft", int]:
+    """The page with the widest tables and texts that leave room for charts, without these, and its bytes."""
+    *wider, tightest = _LIMITS
+    for limits in wider:
+        made = _Views(limits)
+        draft = _Draft([*made.blocks(blocks)], limits)
+        if made.characters <= text_bytes:  # else it isn't worth writing
+            used_bytes = len(_write(draft, title, footer, theme=theme).encode())
             if used_bytes <= text_bytes:
-                break
-    return limits, used_bytes
+                return draft, used_bytes
+    draft = _Draft([*_Views(tightest).blocks(blocks)], tightest)
+    return draft, len(_write(draft, title, footer, theme=theme).encode())
 
 
 def _figure(chart: Drawn) -> str:
@@ -142,9 +142,10 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     return {number: figures[number] for number in sizes}
 
 
-def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, theme: Theme) -> str:
+def _write(draft: "_Draft", title: str, footer: Sequence[str], *, theme: Theme) -> str:
     from markupsafe import Markup
 
+    views, limits = draft.views, draft.limits
     html: str = _template().render(
         title=cut(title, limits.characters),
         first=[view for view in views if view.name in _FIRST],
@@ -155,6 +156,7 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
         theme=theme if theme in ("light", "dark") else "",
+        once=draft.write_once,
     )
     return html.lstrip()
 
@@ -175,14 +177,41 @@ class _View:
         return self.kind == kind or any(part.has(kind) for part in self.parts)
 
 
+@dataclass(frozen=True)
+class _Draft:
+    """What the template is to write. Tables are the most work, and the same whatever charts there are."""
+
+    views: Sequence[_View]
+    limits: TableLimits
+    tables: dict[str, Any] = field(default_factory=dict)
+
+    def write_once(self, view: _View, write: Callable[[_View], Any]) -> Any:
+        """The HTML of a table, as it was written the first time."""
+        if view.name not in self.tables:
+            self.tables[view.name] = write(view)
+        return self.tables[view.name]
+
+    def filled(self, figures: dict[int, str], time_lines: Sequence[str]) -> "_Draft":
+        """The same with the data of charts, by their numbers, and of time lines, in order."""
+        data = {f"chart-{number}": text for number, text in figures.items()}
+        lines = iter(time_lines)
+        return replace(self, views=[_with_data(view, data, lines) for view in self.views])
+
+
+def _with_data(view: _View, figures: dict[str, str], time_lines: Iterator[str]) -> _View:
+    if view.kind == "TimeLine":
+        return replace(view, of=next(time_lines, ""))
+    if view.name in figures:
+        return replace(view, of=(view.of[0], figures[view.name]))
+    return replace(view, parts=[_with_data(part, figures, time_lines) for part in view.parts])
+
+
 class _Views:
     """Turns blocks into views; numbers tables and charts as they come, and adds up the characters of their texts."""
 
-    def __init__(self, limits: TableLimits, figures: dict[int, str], time_lines: Sequence[str] = ()) -> None:
+    def __init__(self, limits: TableLimits) -> None:
         self.characters = 0
         self._limits = limits
-        self._figures = figures
-        self._time_lines = iter(time_lines)
         self._charts = 0
         self._tables = 0
         self._holders = 0
@@ -259,12 +288,11 @@ class _Views:
     def _chart(self, chart: Drawn, above: str) -> _View:
         self._charts += 1
         shown = replace(chart, title=self._cut(chart.title), alt=self._cut(chart.alt))
-        data = self._figures.get(self._charts, "")
         kind = type(chart).__name__
-        return _View(kind, f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
+        return _View(kind, f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, ""))
 
     def _time_line(self, line: TimeLine, above: str) -> _View:
-        return _View("TimeLine", "", "", next(self._time_lines, ""))
+        return _View("TimeLine", "", "", "")
 
     def _tabs(self, tabs: Tabs, above: str) -> _View:
         name = self._holder("tabs")
