@@ -72,6 +72,25 @@ def _layer_norm_backward(call: OpCall) -> Work:
     return moved(grad.bytes + x.bytes + rest, written, vector=8 * x.numel)
 
 
+def _group_norm_backward(call: OpCall) -> Work:
+    """Gradient, x, mean, reciprocal deviation, weight; the gradient of x is written."""
+    grad, x = call.tensor(0), call.tensor(1)
+    rest = read_bytes(call.maybe_tensor(at) for at in range(2, 5))
+    return moved(grad.bytes + x.bytes + rest, x.numel * x.item_bytes, vector=8 * x.numel)
+
+
+def _rms_norm_backward(call: OpCall) -> Work:
+    """Gradient, x, shape, reciprocal of the root mean square, weight; the gradients of x and weight are written."""
+    grad, x, weight = call.tensor(0), call.tensor(1), call.maybe_tensor(4)
+    rest = read_bytes([call.maybe_tensor(3), weight])
+    return moved(grad.bytes + x.bytes + rest, x.numel * x.item_bytes + read_bytes([weight]), vector=6 * x.numel)
+
+
+def _masked_softmax(call: OpCall) -> Work:
+    x, mask = call.tensor(0), call.tensor(1)
+    return moved(x.bytes + mask.bytes, x.numel * x.item_bytes, vector=4 * x.numel, special=x.numel)
+
+
 def _softmax(call: OpCall) -> Work:
     """`x`, dimension, and whether 16 bits become 32."""
     x = call.tensor(0)
@@ -84,6 +103,10 @@ def _softmax_backward(call: OpCall) -> Work:
     return moved(grad.bytes + result.bytes, grad.numel * grad.item_bytes, vector=3 * grad.numel)
 
 
+_BATCH_NORMS = (
+    *("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
+    *("aten::_batch_norm_with_update", "aten::_native_batch_norm_legit"),
+)
 FAMILY = OpFamily(
     name="norms and softmax",
     models={
@@ -93,8 +116,12 @@ FAMILY = OpFamily(
         "aten::rms_norm": _rms_norm,
         "aten::_fused_rms_norm": _rms_norm,
         "aten::native_group_norm": _group_norm,
-        **dict.fromkeys(("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"), _batch_norm),
-        "aten::native_batch_norm_backward": _batch_norm_backward,
+        **dict.fromkeys(_BATCH_NORMS, _batch_norm),
+        **dict.fromkeys((f"{op}_backward" for op in _BATCH_NORMS), _batch_norm_backward),
+        "aten::batch_norm_backward": _batch_norm_backward,
+        "aten::native_group_norm_backward": _group_norm_backward,
+        "aten::_fused_rms_norm_backward": _rms_norm_backward,
+        "aten::_masked_softmax": _masked_softmax,
         "aten::_softmax": _softmax,
         "aten::_safe_softmax": _softmax,
         "aten::_log_softmax": _softmax,
