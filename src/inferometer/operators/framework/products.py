@@ -193,7 +193,8 @@ def _blockwise(call: OpCall) -> Work:
     (m, k), n = x.dims, weight.dims[0]
     is_packed = "a4w4" in call.op or "afp4" in call.op
     scales = read_bytes([call.maybe_tensor(2), call.maybe_tensor(3)])
-    dtype = "fp4" if is_packed else "fp8" if x.item_bytes == 1 else matrix_dtype(call, x, weight)[0]
+    raw = x.dtype == weight.dtype == "unsigned char"
+    dtype = "fp4" if is_packed else "fp8" if raw else matrix_dtype(call, x, weight)[0]
     depth = 2 * k if is_packed else k
     return product_work(
         Product(2 * m * n * depth, M=m, N=n, K=depth), dtype, x.bytes + weight.bytes + scales, m * n * 2
