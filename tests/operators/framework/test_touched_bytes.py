@@ -27,7 +27,7 @@ class Case(NamedTuple):
 
 
 X, IMAGE, ROWS = made(4, 6), made(2, 3, 9, 8), made(5, 4)
-SMALL = made(2, 3, 4, 4)
+SMALL, PER_CHANNEL = made(2, 3, 4, 4), made(3)
 CLASSES, TABLE = torch.tensor([1, 0, 3, 2, 1]), made(9, 4)
 INDEX, SORTED = torch.tensor([[1, 7, 1], [2, 2, 0]]), torch.arange(100.0)
 aten = torch.ops.aten
@@ -84,6 +84,19 @@ CASES = [
     Case("aten::index_fill_", lambda i: made(9, 4).index_fill_(0, i, 2.0), (CLASSES,), written=5 * 16),
     Case("aten::native_group_norm_backward", lambda g, x, m: aten.native_group_norm_backward(
         g, x, m, m, None, 2, 3, 72, 3, [True, False, False]), (IMAGE, IMAGE, made(2, 3)), read=2 * 4 * 432 + 2 * 4 * 6),
+    Case("aten::native_group_norm", lambda x, w: aten.native_group_norm(x, w, w, 2, 3, 72, 3, 1e-5),
+         (IMAGE, PER_CHANNEL), read=4 * 432 + 2 * 12),
+    Case("aten::native_batch_norm", lambda x, w: aten.native_batch_norm(x, w, w, None, None, True, 0.1, 1e-5),
+         (IMAGE, PER_CHANNEL), read=4 * 432 + 2 * 12),
+    Case("aten::native_batch_norm", lambda x, w, m, v: aten.native_batch_norm(x, w, w, m, v, True, 0.1, 1e-5),
+         (IMAGE, PER_CHANNEL, made(3), made(3).abs()), read=4 * 432 + 4 * 12, written=4 * 432 + 4 * 12),
+    Case("aten::native_batch_norm", lambda x, w, m, v: aten.native_batch_norm(x, w, w, m, v, False, 0.1, 1e-5),
+         (IMAGE, PER_CHANNEL, made(3), made(3).abs()), read=4 * 432 + 4 * 12),
+    Case("aten::native_batch_norm_backward", lambda g, x, w, m: aten.native_batch_norm_backward(
+        g, x, w, m, m, m, m, True, 1e-5, [True, True, True]), (IMAGE, IMAGE, PER_CHANNEL, made(3).abs()),
+        read=2 * 4 * 432 + 3 * 12),
+    Case("aten::native_layer_norm_backward", lambda g, x, m, w: aten.native_layer_norm_backward(
+        g, x, [6], m, m, w, w, [True, True, True]), (X, X, made(4, 1), X[0]), read=2 * 96 + 2 * 16 + 24),
     Case("aten::logsumexp", lambda x: x.logsumexp(-1), (X,)),
 ]  # fmt: skip
 
@@ -180,7 +193,22 @@ def test_batch_norms_of_vendors_read_x_and_its_gradient(library: str) -> None:
 
     work = work_of(call_of(f"aten::{library}_batch_norm_backward", x, x, *[channel] * 5, "1e-05"))
 
-    assert (work.read_bytes, work.written_bytes) == (2 * 2 * 150 + 5 * 12, 2 * 150 + 2 * 3 * 2)
+    assert (work.read_bytes, work.written_bytes) == (2 * 2 * 150 + 3 * 12, 2 * 150 + 2 * 12)
+
+
+def test_the_fused_rms_norm_keeps_a_number_a_row() -> None:
+    x, weight = ((4, 6), "c10::BFloat16"), ((6,), "c10::BFloat16")
+    results = torch.ops.aten._fused_rms_norm(
+        torch.empty(4, 6, dtype=torch.bfloat16, device="meta"), [6], torch.empty(6, device="meta"), 1e-5
+    )
+
+    fused, plain = (
+        work_of(call_of(f"aten::{name}", x, "[6]", weight, 1e-5)) for name in ("_fused_rms_norm", "rms_norm")
+    )
+
+    assert fused.written_bytes == sum(each.numel() * each.element_size() for each in results)
+    assert plain.written_bytes == 2 * 24
+    assert fused.read_bytes == plain.read_bytes == 2 * 24 + 2 * 6
 
 
 def test_the_gradient_of_a_table_reads_what_came_back_and_one_row_at_least_is_written(tmp_path: Path) -> None:
