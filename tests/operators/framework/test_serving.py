@@ -339,3 +339,35 @@ def test_each_product_of_aiters_experts_alone(packed: bool) -> None:
 def test_arguments_of_aiters_experts_that_do_not_fit_have_no_model(op: str, inputs: tuple[Any, ...]) -> None:
     with pytest.raises(Unmodelled, match="aren't those of the binding"):
         experts_call(op, *inputs)
+
+
+def test_weights_of_few_bits_are_multiplied_in_the_type_of_the_activations() -> None:
+    m, n, k = 3, 64, 128
+    x, packed, scales = ((m, k), BF16), ((n // 8, k // 64, 32, 2), "int"), ((k // 32, n, 2), BF16)
+
+    four = work_of(call_of("aten::_weight_int4pack_mm", x, packed, 32, scales))
+    eight = work_of(call_of("aten::_weight_int8pack_mm", x, ((n, k), "signed char"), ((n,), BF16)))
+
+    assert four.dtype == eight.dtype == "bf16"
+    assert four.matrix_flops == eight.matrix_flops == 2 * m * n * k
+    assert four.read_bytes == 2 * m * k + n * k // 2 + 2 * 2 * n * k // 32
+    assert eight.read_bytes == 2 * m * k + n * k + 2 * n
+    assert four.written_bytes == eight.written_bytes == 2 * m * n
+
+
+def test_a_scaled_product_of_groups_reads_the_scales_of_one() -> None:
+    m, n, k, groups = 8, 4, 16, 3
+    scales = ((m,), F32), ((groups, n), F32)
+    call = call_of("aten::_scaled_grouped_mm", ((m, k), FP8), ((groups, k, n), FP8), *scales, ((groups,), "int"))
+
+    work = work_of(call)
+
+    assert (work.dtype, work.matrix_flops) == ("fp8", 2 * m * n * k)
+    assert work.read_bytes == m * k + k * n + 4 * m + 4 * n
+    assert work.written_bytes == 2 * m * n
+
+
+def test_a_matrix_times_a_vector_with_something_added() -> None:
+    work = work_of(call_of("aten::addmv", ((6,), BF16), ((6, 8), BF16), ((8,), BF16), "1", "1"))
+
+    assert (work.matrix_flops, work.read_bytes, work.written_bytes) == (2 * 6 * 8, 2 * (6 + 48 + 8), 2 * 6)

@@ -202,6 +202,9 @@ FAMILY = OpFamily(
             varlen(causal_at=9, sequences_at=4, max_q_at=6, max_k_at=7),
         ),
         "flash_attn::_flash_attn_forward": dense(BSHD, causal_at=5, windows_at=6, from_end=True),
+        **dict.fromkeys(
+            ("aiter::mha_fwd", "aiter::fmha_v3_fwd"), dense(BSHD, causal_at=5, windows_at=6, from_end=True)
+        ),
         "flash_attn::_flash_attn_varlen_forward": varlen(
             causal_at=9, sequences_at=3, max_q_at=5, max_k_at=6, windows_at=10
         ),

@@ -144,11 +144,15 @@ _READERS: Final[dict[str, _Reader]] = {
     **dict.fromkeys(
         (
             *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_", "vllm::all_reduce"),
+            *("sglang::inplace_all_reduce", "sglang::outplace_all_reduce", "sglang::all_reduce"),
             *("symm_mem::multimem_all_reduce_", "symm_mem::one_shot_all_reduce", "symm_mem::two_shot_all_reduce_"),
         ),
         _same("all_reduce"),
     ),
-    "_C_custom_ar::all_reduce": _same("all_reduce", 1),
+    "sglang::reg_all_gather_into_tensor": _gathered,
+    **dict.fromkeys(
+        ("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"), _same("all_reduce", 1)
+    ),
     "_c10d_functional::broadcast": _same("broadcast"),
 }
 

@@ -19,10 +19,16 @@ class _Places(NamedTuple):
 
     stride: int
     padding: int
-    dilation: int
-    groups: int
+    dilation: int | None
+    groups: int | None
     bias: int | None = None
-    transposed: int | None = None
+    transposed: int | None = None  # of the flag that says so
+    added: int | None = None  # of the output's padding, which transposed ones have
+    other: int | None = None  # of what is added to the result
+
+    def are_transposed(self, call: OpCall) -> bool:
+        """Whether this call is the gradient of a convolution: of ops that are nothing else, or by its flag."""
+        return self.added is not None if self.transposed is None else bool(call.value(self.transposed))
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,8 @@ def _convolution(places: _Places) -> Model:
         x, weight = call.tensor(0), call.tensor(1)
         shape = _shape(call, x, weight, places)
         dtype, assumes = matrix_dtype(call, x, weight)
-        bias = call.maybe_tensor(places.bias) if places.bias is not None else None
-        read = _read(call, x, weight, places) + weight.bytes + read_bytes([bias])
+        more = [call.maybe_tensor(at) for at in (places.bias, places.other) if at is not None]
+        read = _read(call, x, weight, places) + weight.bytes + read_bytes(more)
         return product_work(Product(2 * shape.macs), dtype, read, shape.output * x.item_bytes, assumes)
 
     return work
@@ -51,11 +57,11 @@ def _shape(call: OpCall, x: Tensor, weight: Tensor, places: _Places) -> _Shape:
     if rank < 1 or len(x.dims) not in (rank + 1, rank + 2):
         raise Unmodelled(f"expected x [N, C, …] and a weight, found {list(x.dims)} and {list(weight.dims)}")
     batch, space, kernel = (x.dims[0] if len(x.dims) == rank + 2 else 1), x.dims[-rank:], weight.dims[2:]
-    if places.transposed is not None and call.value(places.transposed):
+    if places.are_transposed(call):
         macs = batch * prod(space) * prod(weight.dims)
-        groups = call.integer(places.groups)
+        groups = 1 if places.groups is None else call.integer(places.groups)
         stride, padding = _all(call, places.stride, rank), _all(call, places.padding, rank)
-        dilation, added = _all(call, places.dilation, rank), _all(call, places.transposed + 1, rank)
+        dilation, added = _all(call, places.dilation, rank), _all(call, places.added, rank)
         out = [
             (size - 1) * s - 2 * p + d * (k - 1) + a + 1
             for size, s, p, d, k, a in zip(space, stride, padding, dilation, kernel, added, strict=True)
@@ -81,14 +87,15 @@ def _out(call: OpCall, space: tuple[int, ...], kernel: tuple[int, ...], places: 
     ]
 
 
-def _all(call: OpCall, at: int, rank: int) -> tuple[int, ...]:
-    values = call.integers(at)
+def _all(call: OpCall, at: int | None, rank: int) -> tuple[int, ...]:
+    """A value for each dimension; 1 of an op that has no such argument."""
+    values = (1,) if at is None else call.integers(at)
     return values * rank if len(values) == 1 else values
 
 
 def _read(call: OpCall, x: Tensor, weight: Tensor, places: _Places) -> int:
     """Of the input only what the kernel meets: with steps wider than the kernel, places between stay unread."""
-    if places.transposed is not None and call.value(places.transposed):
+    if places.are_transposed(call):
         return x.bytes
     kernel = weight.dims[2:]
     stride = _all(call, places.stride, len(kernel))
@@ -125,7 +132,7 @@ def _mask(call: OpCall) -> tuple[int, int, int]:
     return bool(found[0]), bool(found[1]), bool(found[2])
 
 
-_FRAMEWORK = _Places(stride=3, padding=4, dilation=5, groups=8, bias=2, transposed=6)
+_FRAMEWORK = _Places(stride=3, padding=4, dilation=5, groups=8, bias=2, transposed=6, added=7)
 FAMILY = OpFamily(
     name="convolutions",
     models={
@@ -134,7 +141,27 @@ FAMILY = OpFamily(
         ),
         **dict.fromkeys(("aten::conv1d", "aten::conv2d", "aten::conv3d"), _convolution(_Places(3, 4, 5, 6, bias=2))),
         "aten::cudnn_convolution": _convolution(_Places(stride=3, padding=2, dilation=4, groups=5)),
-        "aten::miopen_convolution": _convolution(_Places(stride=4, padding=3, dilation=5, groups=6, bias=2)),
+        **dict.fromkeys(
+            ("aten::miopen_convolution", "aten::miopen_depthwise_convolution"),
+            _convolution(_Places(stride=4, padding=3, dilation=5, groups=6, bias=2)),
+        ),
+        "aten::cudnn_convolution_transpose": _convolution(_Places(stride=4, padding=2, dilation=5, groups=6, added=3)),
+        "aten::miopen_convolution_transpose": _convolution(
+            _Places(stride=5, padding=3, dilation=6, groups=7, bias=2, added=4)
+        ),
+        **dict.fromkeys(
+            ("aten::cudnn_convolution_relu", "aten::miopen_convolution_relu"),
+            _convolution(_Places(stride=3, padding=4, dilation=5, groups=6, bias=2)),
+        ),
+        **dict.fromkeys(
+            ("aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu"),
+            _convolution(_Places(stride=5, padding=6, dilation=7, groups=8, bias=4, other=2)),
+        ),
+        **dict.fromkeys(
+            ("aten::_conv_depthwise2d", "aten::conv_depthwise3d"),
+            _convolution(_Places(stride=4, padding=5, dilation=6, groups=None, bias=3)),
+        ),
+        "aten::_slow_conv2d_forward": _convolution(_Places(stride=4, padding=5, dilation=None, groups=None, bias=3)),
         "aten::convolution_backward": _backward,
     },
     covering=frozenset({"aten::convolution", "aten::_convolution"}),

@@ -6,7 +6,7 @@ A copy's own bytes (`launches.bytes`) are measured and never enter here.
 from math import prod
 
 from inferometer.operators.framework.call import OpCall, Unmodelled
-from inferometer.operators.framework.counting import listed_bytes, moved
+from inferometer.operators.framework.counting import broadcast, listed_bytes, moved
 from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Work
 
@@ -41,6 +41,34 @@ def _repeat(call: OpCall) -> Work:
     return moved(x.bytes, x.numel * times * x.item_bytes)
 
 
+def _triangle(call: OpCall) -> Work:
+    """`x` [..., rows, columns], diagonal: of what becomes 0 nothing is read; in place it alone is written."""
+    x = call.tensor(0)
+    if len(x.dims) < 2:
+        raise Unmodelled(f"expected rows and columns, found {list(x.dims)}")
+    rows, columns = x.dims[-2:]
+    kept = prod(x.dims[:-2]) * _kept_of_triangle(rows, columns, call.integer(1, 0), upper="triu" in call.op)
+    if call.op.endswith("_"):
+        return moved(0, (x.numel - kept) * x.item_bytes)
+    return moved(min(x.touched, kept) * x.item_bytes, x.numel * x.item_bytes)
+
+
+def _kept_of_triangle(rows: int, columns: int, diagonal: int, *, upper: bool) -> int:
+    """Elements on the diagonal and above it, or below."""
+    if not upper:
+        return _kept_of_triangle(columns, rows, -diagonal, upper=True)
+    full = min(rows, max(0, 1 - diagonal))  # rows that are kept whole
+    until = max(full, min(rows, columns - diagonal))
+    return full * columns + sum(columns - diagonal - row for row in (full, until - 1)) * (until - full) // 2
+
+
+def _complex(call: OpCall) -> Work:
+    """Real and imaginary parts."""
+    real, imaginary = call.tensor(0), call.tensor(1)
+    numel = prod(broadcast((real, imaginary)))
+    return moved(real.bytes + imaginary.bytes, 2 * numel * real.item_bytes)
+
+
 def _scalar(call: OpCall) -> Work:
     """One element to the host."""
     x = call.tensor(0)
@@ -60,6 +88,9 @@ FAMILY = OpFamily(
         "aten::contiguous": _clone,
         "aten::cat": _cat,
         "aten::stack": _cat,
+        **dict.fromkeys(("aten::flip", "aten::roll"), _clone),
+        **dict.fromkeys(("aten::triu", "aten::triu_", "aten::tril", "aten::tril_"), _triangle),
+        "aten::complex": _complex,
         "aten::repeat": _repeat,
         "aten::_local_scalar_dense": _scalar,
         "aten::resize_": _resized,

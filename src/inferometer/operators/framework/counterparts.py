@@ -219,29 +219,28 @@ def _named(operator: str, rules: Mapping[str, _Rule]) -> dict[str, tuple[str, _R
     return {op: (operator, rule) for op, rule in rules.items()}
 
 
+_LIBRARIES: Final = ("_C", "sgl_kernel", "aiter", "flashinfer")
+_NORMS: Final = ("_C::rms_norm", "sgl_kernel::rmsnorm", "aiter::rmsnorm", "flashinfer::rmsnorm")
+_ADDED_IN_PLACE: Final = ("_C::fused_add_rms_norm", "sgl_kernel::fused_add_rmsnorm", "flashinfer::fused_add_rmsnorm")
 _OUT_FIRST = _rms_norm(x_at=1, weight_at=2, eps_at=3)
 _X_FIRST = _rms_norm(x_at=0, weight_at=2, eps_at=3)
 _ADDED_APART = _rms_norm(x_at=1, weight_at=4, eps_at=5)
 _RULES: Final[Mapping[str, tuple[str, _Rule]]] = {
-    **_named("rms_norm", dict.fromkeys(("_C::rms_norm", "sgl_kernel::rmsnorm", "aiter::rmsnorm"), _OUT_FIRST)),
+    **_named("rms_norm", dict.fromkeys(_NORMS, _OUT_FIRST)),
     **_named("rms_norm", {"aiter::rms_norm": _rms_norm(x_at=0, weight_at=1, eps_at=2)}),
     **_named("rms_norm", dict.fromkeys(("aten::rms_norm", "aten::_fused_rms_norm"), _X_FIRST)),
-    **_named(
-        "fused_add_rms_norm", dict.fromkeys(("_C::fused_add_rms_norm", "sgl_kernel::fused_add_rmsnorm"), _X_FIRST)
-    ),
+    **_named("fused_add_rms_norm", dict.fromkeys(_ADDED_IN_PLACE, _X_FIRST)),
     **_named(
         "fused_add_rms_norm", dict.fromkeys(("aiter::add_rmsnorm", "aiter::rmsnorm2d_fwd_with_add_ck"), _ADDED_APART)
     ),
     **_named("layer_norm", dict.fromkeys(("aten::native_layer_norm", "aten::layer_norm"), _layer_norm)),
-    **_named(
-        "silu_and_mul", {f"{library}::silu_and_mul": _silu_and_mul for library in ("_C", "sgl_kernel", "aiter")}
-    ),
+    **_named("silu_and_mul", {f"{library}::silu_and_mul": _silu_and_mul for library in _LIBRARIES}),
     "_moe_C::topk_softmax": ("moe_topk_gating_softmax", _topk_softmax),
     "_moe_C::moe_align_block_size": ("moe_align_block_size", _align),
     "_moe_C::moe_sum": ("moe_sum_reduce", _expert_sum),
-    **_named(
-        "fused_moe", dict.fromkeys(("vllm::inplace_fused_experts", "vllm::outplace_fused_experts"), _fused_experts)
-    ),
+    **_named("fused_moe", {
+        f"{engine}::{way}place_fused_experts": _fused_experts for engine in ("vllm", "sglang") for way in ("in", "out")
+    }),
     **_named("fp8_dynamic_per_token_quant", {
         "_C::dynamic_per_token_scaled_fp8_quant": _token_quant(x_at=1, out_at=0),
         "sgl_kernel::sgl_per_token_quant_fp8": _token_quant(x_at=0, out_at=1),

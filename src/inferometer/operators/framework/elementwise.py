@@ -35,8 +35,15 @@ ARITHMETIC = {  # op: vector FLOPs, special functions of each element
     **dict.fromkeys(("silu_backward", "gelu_backward"), (5, 1)),
     **dict.fromkeys(("native_dropout_backward", "masked_scale"), (2, 0)),
     **dict.fromkeys(("polar",), (0, 2)),
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "__xor__"), (1, 0)),
+    **dict.fromkeys(("_prelu_kernel", "leaky_relu_backward", "hardtanh_backward", "elu_backward"), (1, 0)),
+    **dict.fromkeys(("hardswish_backward", "hardsigmoid_backward", "smooth_l1_loss_backward"), (3, 0)),
+    **dict.fromkeys(("huber_loss_backward", "binary_cross_entropy_backward"), (4, 0)),
+    **dict.fromkeys(("softplus_backward", "mish_backward"), (3, 1)),
+    **dict.fromkeys(("erfc", "erfinv", "sinh", "cosh", "asin", "acos", "asinh", "acosh", "atanh", "lgamma"), (0, 1)),
+    **dict.fromkeys(("logaddexp", "logaddexp2", "hypot", "xlogy"), (2, 2)),
 }
-_TO_FLOATS = ("div", "reciprocal", "polar", "mish", "elu", "softplus", "logit", "gelu", "silu", "atan2")
+_TO_FLOATS = ("div", "reciprocal", "polar", "mish", "elu", "softplus", "logit", "gelu", "silu", "atan2", "xlogy")
 """Ops of arithmetic whose results are floats of integers, too, as those of special functions alone are."""
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "isfinite")
 _FILLS = ("fill", "zero", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones")
@@ -95,6 +102,31 @@ def _operands(call: OpCall) -> tuple[list[Tensor], Tensor | None]:
     if own is not None and len(call.inputs) > own and last is not None and len(tensors) > 1:
         return tensors[:-1], last
     return tensors, None
+
+
+def _gated(call: OpCall) -> Work:
+    """`x` [..., 2 d], along a dimension: the first half times the sigmoid of the second."""
+    x = call.tensor(0)
+    return moved(x.bytes, x.numel // 2 * x.item_bytes, vector=3 * (x.numel // 2), special=x.numel // 2)
+
+
+def _gated_backward(call: OpCall) -> Work:
+    """Gradient [..., d], x [..., 2 d]."""
+    grad, x = call.tensor(0), call.tensor(1)
+    return moved(grad.bytes + x.bytes, x.numel * x.item_bytes, vector=6 * grad.numel, special=grad.numel)
+
+
+def _log_sigmoid(call: OpCall) -> Work:
+    """What it keeps for the gradient is empty on GPUs."""
+    x = call.tensor(0)
+    return moved(x.bytes, x.numel * x.item_bytes, vector=2 * x.numel, special=2 * x.numel)
+
+
+def _log_sigmoid_backward(call: OpCall) -> Work:
+    """Gradient, x, and what the forward op kept, which is empty on GPUs."""
+    grad, x = call.tensor(0), call.tensor(1)
+    kept = read_bytes([call.maybe_tensor(2)])
+    return moved(grad.bytes + x.bytes + kept, x.numel * x.item_bytes, vector=4 * x.numel, special=x.numel)
 
 
 def _test(call: OpCall) -> Work:
@@ -164,5 +196,9 @@ FAMILY = OpFamily(
         **_named(("masked_fill",), _masked_fill),
         "aten::arange": _arange,
         "aten::native_dropout": _dropout,
+        "aten::glu": _gated,
+        "aten::glu_backward": _gated_backward,
+        "aten::log_sigmoid_forward": _log_sigmoid,
+        "aten::log_sigmoid_backward": _log_sigmoid_backward,
     },
 )

@@ -45,6 +45,32 @@ def _fused_experts(call: OpCall) -> Work:
     return _work(call, hidden, [call.tensor(1), call.tensor(2)], hidden.dims[0], ids.dims[1])
 
 
+def _one_product(call: OpCall) -> Work:
+    """Rows A, weights [E, N, K], results at 3, ids [T, k] at 8: one of both products, by SGLang's Triton kernel.
+
+    Rows are hidden states of tokens, or what is inside of each of their experts; scales of the weights at 5.
+    """
+    a, weight, out, ids = (call.tensor(at) for at in (0, 1, 3, 8))
+    if len(weight.dims) != 3 or len(a.dims) != 2 or len(ids.dims) != 2 or not ids.dims[0]:
+        raise Unmodelled(f"expected rows, weights [E, N, K] and ids [T, k], found {list(a.dims)}, {list(weight.dims)}")
+    (experts, n, k), (tokens, top_k) = weight.dims, ids.dims
+    packed = weight.dtype == _PACKED and 2 * k == a.dims[1]
+    if a.dims[1] != k and not packed:
+        raise Unmodelled(f"expected weights as deep as the rows, found {list(a.dims)} and {list(weight.dims)}")
+    active = active_experts(tokens, experts, min(top_k, experts))
+    scales = call.maybe_tensor(5)
+    stored = weight.bytes + (scales.bytes if scales and scales.dims and scales.dims[0] == experts else 0)
+    dtype, assumes = matrix_dtype(call, a, *([] if packed else [weight]))
+    chosen = tokens * top_k
+    return Work(
+        dtype=dtype,
+        products=(Product(2 * chosen * n * a.dims[1]),),
+        read_bytes=a.bytes + stored * active // (experts or 1) + ids.bytes,
+        written_bytes=chosen * n * out.item_bytes,
+        assumes=(EVEN, *assumes),
+    )
+
+
 def _work(call: OpCall, hidden: Tensor, weights: list[Tensor], tokens: int, top_k: int) -> Work:
     """Products with each of the weights, and what moves: hidden states in and out, and the active experts' weights."""
     experts = weights[0].dims[0]
@@ -68,13 +94,15 @@ def _work(call: OpCall, hidden: Tensor, weights: list[Tensor], tokens: int, top_
     )
 
 
+_FUSED = tuple(f"{engine}::{way}place_fused_experts" for engine in ("vllm", "sglang") for way in ("in", "out"))
 FAMILY = OpFamily(
     name="mixtures of experts",
     models={
         **AITER,
         "vllm::moe_forward": _moe_forward,
-        **dict.fromkeys(("vllm::inplace_fused_experts", "vllm::outplace_fused_experts"), _fused_experts),
+        **dict.fromkeys(_FUSED, _fused_experts),
+        "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel": _one_product,
     },
-    covering=frozenset({"vllm::moe_forward", "vllm::inplace_fused_experts", "vllm::outplace_fused_experts"}),
+    covering=frozenset({"vllm::moe_forward", *_FUSED}),
     looks_inside=frozenset({"vllm::moe_forward"}),
 )

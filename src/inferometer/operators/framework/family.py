@@ -31,7 +31,7 @@ class OpFamily:
         looks_inside: Ops, or what their names begin with, whose model asks for the calls that they make.
         forward_ops: For steps of autograd, by what their names begin with, what the name of the op begins with that
             made them: their model asks for that call, too.
-        needs_lengths: Ops whose model asks how long the sequences are that they serve.
+        needs_lengths: Ops, or what their names begin with, whose model asks how long the sequences are that they serve.
         reasons: Why an op can't be modelled, by name: what it does isn't decided by its arguments.
     """
 
@@ -93,8 +93,13 @@ def model_of(op: str) -> Found | None:
     for family in _families().values():
         for prefix, model in (family.prefixes or {}).items():
             if name.startswith(prefix):
-                forward = family.forward_ops.get(prefix)
-                return Found(family.name, model, looks_inside=prefix in family.looks_inside, forward_op=forward)
+                return Found(
+                    family.name,
+                    model,
+                    looks_inside=prefix in family.looks_inside,
+                    forward_op=family.forward_ops.get(prefix),
+                    needs_lengths=prefix in family.needs_lengths,
+                )
     for family in _families().values():
         if family.reasons and (reason := _reason(name, family.reasons)):
             return Found(family.name, None, reason)

@@ -6,7 +6,7 @@ Indices may repeat, and what repeats is read from a cache: a call can be faster 
 from math import prod
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import moved
+from inferometer.operators.framework.counting import moved, read_bytes
 from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Work
 
@@ -82,6 +82,45 @@ def _scatter(call: OpCall) -> Work:
     return moved(index.bytes + of_source + whole, written, vector=index.numel if "add" in call.op else 0)
 
 
+def _taken(call: OpCall) -> Work:
+    """`x`, index: elements of `x` as if it had one dimension."""
+    x, index = call.tensor(0), call.tensor(1)
+    elements = index.numel * x.item_bytes
+    return moved(elements + index.bytes, elements)
+
+
+def _put(call: OpCall) -> Work:
+    """`x`, index, source: elements of `x` as if it had one dimension are written."""
+    x, index, source = call.tensor(0), call.tensor(1), call.tensor(2)
+    return moved(index.bytes + source.bytes, index.numel * x.item_bytes)
+
+
+def _filled_rows(call: OpCall) -> Work:
+    """`x`, dimension, index, number."""
+    x, index = call.tensor(0), call.tensor(2)
+    return moved(index.bytes, _rows(x, index, _dim(call, 1)) * x.item_bytes)
+
+
+def _table_gradient(call: OpCall) -> Work:
+    """Gradient [..., H], indices, rows of the table: another op clears it, and each row that was looked up is written.
+
+    At least one row was.
+    """
+    grad, index = call.tensor(0), call.tensor(1)
+    row = grad.dims[-1] * grad.item_bytes if grad.dims and index.numel else 0
+    return moved(grad.bytes + index.bytes, row, vector=grad.numel, assumes=(_ONE_ROW,))
+
+
+def _bags(call: OpCall) -> Work:
+    """Weight [V, H], indices, where each bag begins, and at 6 weights, at 7 whether the end is listed, too."""
+    table, index, starts = call.tensor(0), call.tensor(1), call.tensor(2)
+    bags = max(0, starts.numel - bool(call.value(7)))
+    row = table.dims[-1] * table.item_bytes if table.dims else 0
+    read = index.numel * row + index.bytes + starts.bytes + read_bytes([call.maybe_tensor(6)])
+    return moved(read, bags * row, vector=index.numel * (table.dims[-1] if table.dims else 0))
+
+
+_ONE_ROW = "one row is written: how many different ones were looked up isn't recorded"
 FAMILY = OpFamily(
     name="lookups",
     models={
@@ -92,6 +131,11 @@ FAMILY = OpFamily(
         **dict.fromkeys(("aten::index_put_", "aten::_index_put_impl_", "aten::index_put"), _index_put),
         **dict.fromkeys(("aten::scatter_", "aten::scatter", "aten::scatter_add_", "aten::scatter_add"), _scatter),
         **dict.fromkeys(("aten::index_add_", "aten::index_copy_"), _scatter),
+        "aten::take": _taken,
+        "aten::put_": _put,
+        "aten::index_fill_": _filled_rows,
+        **dict.fromkeys(("aten::embedding_dense_backward", "aten::_embedding_bag_dense_backward"), _table_gradient),
+        **dict.fromkeys(("aten::_embedding_bag", "aten::_embedding_bag_forward_only"), _bags),
     },
     covering=frozenset({"aten::embedding"}),
     looks_inside=frozenset({"aten::index"}),

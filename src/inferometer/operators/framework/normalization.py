@@ -5,10 +5,12 @@ FLOPs of an element as the catalogue counts: 7 of a layer norm, 4 of an RMS norm
 
 from math import prod
 
-from inferometer.operators.framework.call import OpCall, Unmodelled
+from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
 from inferometer.operators.framework.counting import item_bytes, moved, read_bytes
 from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Work
+
+_STATISTIC_BYTES = 4  # of a mean or a deviation, in float32 on GPUs
 
 
 def _layer_norm(call: OpCall) -> Work:
@@ -33,34 +35,66 @@ def _rows(call: OpCall) -> int:
 
 
 def _rms_norm(call: OpCall) -> Work:
-    """`x`, shape, weight."""
-    x = call.tensor(0)
-    return moved(
-        x.bytes + read_bytes([call.maybe_tensor(2)]), x.numel * x.item_bytes, vector=4 * x.numel, special=_rows(call)
-    )
+    """`x`, shape, weight: the result, and the fused op keeps the reciprocal of each row's root mean square."""
+    x, rows = call.tensor(0), _rows(call)
+    kept = rows * _STATISTIC_BYTES if call.op == "aten::_fused_rms_norm" else 0
+    read = x.bytes + read_bytes([call.maybe_tensor(2)])
+    return moved(read, x.numel * x.item_bytes + kept, vector=4 * x.numel, special=rows)
 
 
 def _group_norm(call: OpCall) -> Work:
-    """`x`, weight, bias, …: mean and reciprocal deviation of each group are written, too; at least one."""
+    """`x`, weight, bias, N, C, the rest, groups: mean and reciprocal deviation of each group are written, too."""
     x = call.tensor(0)
-    return moved(
-        x.bytes + read_bytes([call.maybe_tensor(1), call.maybe_tensor(2)]), x.numel * x.item_bytes, vector=7 * x.numel
-    )
+    groups = _integer_or_0(call, 3) * _integer_or_0(call, 6)
+    read = x.bytes + read_bytes([call.maybe_tensor(1), call.maybe_tensor(2)])
+    return moved(read, (x.numel + 2 * groups) * x.item_bytes, vector=7 * x.numel, special=groups)
+
+
+def _integer_or_0(call: OpCall, at: int) -> int:
+    """0 where the file has no values: nothing counts then."""
+    try:
+        return call.integer(at)
+    except Unmodelled:
+        return 0
 
 
 def _batch_norm(call: OpCall) -> Work:
-    """`x` [N, C, …], weight, bias, mean, variance. What training reads a second time isn't compulsory."""
+    """`x` [N, C, …], weight, bias, mean, variance. What training reads a second time isn't compulsory.
+
+    Training also writes mean and reciprocal deviation of each channel, and averages over batches where it keeps such.
+    """
     x = call.tensor(0)
-    statistics = [call.maybe_tensor(at) for at in range(1, 5)]
-    return moved(x.bytes + read_bytes(statistics), x.numel * x.item_bytes, vector=4 * x.numel)
+    averages = read_bytes([call.maybe_tensor(3), call.maybe_tensor(4)])
+    read = x.bytes + read_bytes([call.maybe_tensor(1), call.maybe_tensor(2)]) + averages
+    kept = averages + 2 * _channels(x) * _STATISTIC_BYTES if _is_training(call, 5) else 0
+    return moved(read, x.numel * x.item_bytes + kept, vector=4 * x.numel)
+
+
+def _is_training(call: OpCall, at: int) -> bool:
+    """By the flag there; of ops that have none, and files without values, as is the least."""
+    if call.op == "aten::_batch_norm_with_update":
+        return True
+    try:
+        return call.value(at) is True
+    except Unmodelled:
+        return False
+
+
+def _channels(x: Tensor) -> int:
+    return x.dims[1] if len(x.dims) > 1 else 1
 
 
 def _batch_norm_backward(call: OpCall) -> Work:
-    """Gradient and x [N, C, …] are read; the gradient of x is written, and those of weight and bias."""
-    grad, x = call.tensor(0), call.tensor(1)
-    channels = x.dims[1] if len(x.dims) > 1 else 1
-    rest = read_bytes(call.maybe_tensor(at) for at in range(2, 8))
-    return moved(grad.bytes + x.bytes + rest, x.numel * x.item_bytes + 2 * channels * x.item_bytes, vector=8 * x.numel)
+    """Gradient, x [N, C, …], weight, averages over batches, those of the batch: which are read, where they are there.
+
+    The gradient of x is written, and those of weight and bias where there is a weight.
+    """
+    grad, x, weight = call.tensor(0), call.tensor(1), call.maybe_tensor(2)
+    of_batch = call.maybe_tensor(5)
+    used = (5, 6) if of_batch and of_batch.numel else (3, 4)
+    rest = read_bytes([weight, *(call.maybe_tensor(at) for at in used)])
+    written = x.numel * x.item_bytes + 2 * read_bytes([weight])
+    return moved(grad.bytes + x.bytes + rest, written, vector=8 * x.numel)
 
 
 def _layer_norm_backward(call: OpCall) -> Work:
@@ -70,6 +104,25 @@ def _layer_norm_backward(call: OpCall) -> Work:
     rest = read_bytes([call.maybe_tensor(3), call.maybe_tensor(4), weights[0]])
     written = x.numel * x.item_bytes + read_bytes(weights)
     return moved(grad.bytes + x.bytes + rest, written, vector=8 * x.numel)
+
+
+def _group_norm_backward(call: OpCall) -> Work:
+    """Gradient, x, mean, reciprocal deviation, weight; the gradient of x is written."""
+    grad, x = call.tensor(0), call.tensor(1)
+    rest = read_bytes(call.maybe_tensor(at) for at in range(2, 5))
+    return moved(grad.bytes + x.bytes + rest, x.numel * x.item_bytes, vector=8 * x.numel)
+
+
+def _rms_norm_backward(call: OpCall) -> Work:
+    """Gradient, x, shape, reciprocal of the root mean square, weight; the gradients of x and weight are written."""
+    grad, x, weight = call.tensor(0), call.tensor(1), call.maybe_tensor(4)
+    rest = read_bytes([call.maybe_tensor(3), weight])
+    return moved(grad.bytes + x.bytes + rest, x.numel * x.item_bytes + read_bytes([weight]), vector=6 * x.numel)
+
+
+def _masked_softmax(call: OpCall) -> Work:
+    x, mask = call.tensor(0), call.tensor(1)
+    return moved(x.bytes + mask.bytes, x.numel * x.item_bytes, vector=4 * x.numel, special=x.numel)
 
 
 def _softmax(call: OpCall) -> Work:
@@ -84,6 +137,10 @@ def _softmax_backward(call: OpCall) -> Work:
     return moved(grad.bytes + result.bytes, grad.numel * grad.item_bytes, vector=3 * grad.numel)
 
 
+_BATCH_NORMS = (
+    *("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
+    *("aten::_batch_norm_with_update", "aten::_native_batch_norm_legit"),
+)
 FAMILY = OpFamily(
     name="norms and softmax",
     models={
@@ -93,8 +150,12 @@ FAMILY = OpFamily(
         "aten::rms_norm": _rms_norm,
         "aten::_fused_rms_norm": _rms_norm,
         "aten::native_group_norm": _group_norm,
-        **dict.fromkeys(("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"), _batch_norm),
-        "aten::native_batch_norm_backward": _batch_norm_backward,
+        **dict.fromkeys(_BATCH_NORMS, _batch_norm),
+        **dict.fromkeys((f"{op}_backward" for op in _BATCH_NORMS), _batch_norm_backward),
+        "aten::batch_norm_backward": _batch_norm_backward,
+        "aten::native_group_norm_backward": _group_norm_backward,
+        "aten::_fused_rms_norm_backward": _rms_norm_backward,
+        "aten::_masked_softmax": _masked_softmax,
         "aten::_softmax": _softmax,
         "aten::_safe_softmax": _softmax,
         "aten::_log_softmax": _softmax,

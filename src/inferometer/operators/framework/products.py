@@ -4,6 +4,7 @@ Read are both operands as far as they are touched (an expanded batch once) and t
 of positions: PyTorch's native_functions.yaml, 2.13; vLLM's and AITER's bindings.
 """
 
+from dataclasses import replace
 from math import prod
 
 from inferometer.operators.framework.call import SCALAR_TYPES, OpCall, Tensor, Unmodelled
@@ -92,6 +93,12 @@ def _matmul(call: OpCall) -> Work:
     return _product(call, batch, m, n, k, a, b, a.bytes + b.bytes, batch * m * n * a.item_bytes)
 
 
+def _addmv(call: OpCall) -> Work:
+    """What is added [M], matrix [M, K], vector [K]."""
+    found = _matmul(replace(call, inputs=call.inputs[1:3]))
+    return replace(found, read_bytes=found.read_bytes + (0 if _is_zero(call, 3) else call.tensor(0).bytes))
+
+
 def _scaled_mm(call: OpCall) -> Work:
     """Operands [M, K] and [K, N] of 8 or 4 bits with their scales, 4-bit ones packed in pairs along K.
 
@@ -148,6 +155,30 @@ def _grouped_mm(call: OpCall) -> Work:
     )  # fmt: skip
 
 
+def _scaled_grouped_mm(call: OpCall) -> Work:
+    """The same of 8 bits, with the scales of both at 2 and 3, and the type of the result at 7."""
+    found = _grouped_mm(call)
+    rows, matrices = call.tensor(2), call.tensor(3)
+    one = matrices.bytes // matrices.dims[0] if matrices.dims and matrices.dims[0] else 0
+    written = call.tensor(0).dims[0] * call.tensor(1).dims[2] * _dtype_argument(call, 7)
+    return replace(found, read_bytes=found.read_bytes + rows.bytes + one, written_bytes=written)
+
+
+def _weight_of_4_bits(call: OpCall) -> Work:
+    """`x` [M, K], packed weight, columns of a group, scales and zeros [groups, N, 2]: multiplied in the type of x."""
+    x, weight, scales = call.tensor(0), call.tensor(1), call.tensor(3)
+    if len(x.dims) != 2 or len(scales.dims) != 3:
+        raise Unmodelled(f"expected x [M, K] and scales [groups, N, 2], found {list(x.dims)}, {list(scales.dims)}")
+    (m, k), n = x.dims, scales.dims[1]
+    return _product(call, 1, m, n, k, x, x, x.bytes + weight.bytes + scales.bytes, m * n * x.item_bytes)
+
+
+def _weight_of_8_bits(call: OpCall) -> Work:
+    """`x` [M, K], weight [N, K] of 8 bits, its scales [N]: multiplied in the type of x."""
+    found = _linear(replace(call, inputs=call.inputs[:2]))
+    return replace(found, read_bytes=found.read_bytes + call.tensor(2).bytes)
+
+
 def _int_mm(call: OpCall) -> Work:
     a, b = call.tensor(0), call.tensor(1)
     m, n, k = _sizes(a, b, 2)
@@ -162,7 +193,8 @@ def _blockwise(call: OpCall) -> Work:
     (m, k), n = x.dims, weight.dims[0]
     is_packed = "a4w4" in call.op or "afp4" in call.op
     scales = read_bytes([call.maybe_tensor(2), call.maybe_tensor(3)])
-    dtype = "fp4" if is_packed else "fp8" if x.item_bytes == 1 else matrix_dtype(call, x, weight)[0]
+    raw = x.dtype == weight.dtype == "unsigned char"
+    dtype = "fp4" if is_packed else "fp8" if raw else matrix_dtype(call, x, weight)[0]
     depth = 2 * k if is_packed else k
     return product_work(
         Product(2 * m * n * depth, M=m, N=n, K=depth), dtype, x.bytes + weight.bytes + scales, m * n * 2
@@ -182,11 +214,16 @@ FAMILY = OpFamily(
         "aten::baddbmm_": _baddbmm,
         "aten::matmul": _matmul,
         "aten::mv": _matmul,
+        "aten::addmv": _addmv,
+        "aten::addmv_": _addmv,
         "aten::dot": _matmul,
         "aten::_scaled_mm": _scaled_mm,
         "aten::_scaled_mm_v2": _scaled_mm_v2,
         "aten::_grouped_mm": _grouped_mm,
+        "aten::_scaled_grouped_mm": _scaled_grouped_mm,
         "aten::_int_mm": _int_mm,
+        "aten::_weight_int4pack_mm": _weight_of_4_bits,
+        "aten::_weight_int8pack_mm": _weight_of_8_bits,
         "aiter::gemm_a16w16": _linear,
         "aiter::gemm_a8w8_blockscale": _blockwise,
         "aiter::gemm_a8w8_blockscale_bpreshuffle": _blockwise,

@@ -1,4 +1,4 @@
-"""Reductions, scans, sorts and pools: the input is read once; sorting passes and second readings aren't compulsory.
+"""Reductions, scans and sorts: the input is read once; sorting passes and second readings aren't compulsory.
 
 Which dimensions are reduced stands among the values. Where a file has none, results count as one element: a bound
 stays below the truth.
@@ -61,6 +61,10 @@ def _summed(x: Tensor) -> int:
     return 8 if is_whole(x.dtype) else x.item_bytes
 
 
+def _two(x: Tensor) -> int:
+    return 2 * x.item_bytes
+
+
 def _one_byte(_: Tensor) -> int:
     return 1
 
@@ -109,39 +113,6 @@ def _repeat_interleave(call: OpCall) -> Work:
     return moved(repeats.bytes, 0, assumes=("nothing is written: the sum of the repeats isn't recorded",))
 
 
-def _pool(call: OpCall) -> Work:
-    """`x` [N, C, H, W], kernel, stride, padding: the values; of the greatest dilation, too, and their places."""
-    x = call.tensor(0)
-    kernel, stride, padding = (_pair(call.integers(at), 2) for at in range(1, 4))
-    dilation = (1, 1) if call.op == "aten::avg_pool2d" else _pair(call.integers(4), 2)
-    stride = stride or kernel
-    out = [_pooled(*each) for each in zip(x.dims[-2:], kernel, stride, padding, dilation, strict=True)]
-    numel = prod(x.dims[:-2]) * prod(out)
-    size = x.item_bytes + (_INDEX_BYTES if "indices" in call.op else 0)
-    return moved(x.bytes, numel * size, vector=numel * (prod(kernel) - 1))
-
-
-def _pair(values: tuple[int, ...], n: int) -> tuple[int, ...]:
-    return values * n if len(values) == 1 else values
-
-
-def _pooled(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-
-
-def _pool_backward(call: OpCall) -> Work:
-    """Gradient and x: x's values aren't needed, but where each maximum was, an index for each gradient."""
-    grad, x = call.tensor(0), call.tensor(1)
-    return moved(grad.numel * (grad.item_bytes + _INDEX_BYTES), x.numel * x.item_bytes, vector=grad.numel)
-
-
-def _loss(call: OpCall) -> Work:
-    """Of two tensors, reduced to one element unless the third argument is 0."""
-    x, target = call.tensor(0), call.tensor(1)
-    written = x.numel if call.inputs[2:3] == ("0",) else 1
-    return moved(x.bytes + target.bytes, written * x.item_bytes, vector=3 * x.numel)
-
-
 _sum = _reducing(dims_at=1, item=_summed)
 FAMILY = OpFamily(
     name="reductions and sorts",
@@ -153,6 +124,8 @@ FAMILY = OpFamily(
         **dict.fromkeys(("aten::all", "aten::any"), _reducing(dims_at=1, item=_one_byte)),
         **dict.fromkeys(("aten::argmax", "aten::argmin"), _reducing(dims_at=1, item=_index)),
         **dict.fromkeys(("aten::var", "aten::std"), _reducing(dims_at=1, item=_same, vector=3)),
+        **dict.fromkeys(("aten::var_mean", "aten::std_mean"), _reducing(dims_at=1, item=_two, vector=3)),
+        "aten::aminmax": _reducing(dims_at=1, item=_two, vector=2),
         "aten::linalg_vector_norm": _reducing(dims_at=2, item=_same, vector=2),
         "aten::norm": _reducing(dims_at=2, item=_same, vector=2),
         "aten::logsumexp": _reducing(dims_at=1, item=_same, vector=2, special=1),
@@ -163,8 +136,5 @@ FAMILY = OpFamily(
         **dict.fromkeys(("aten::sort", "aten::argsort"), _sort),
         "aten::topk": _topk,
         "aten::repeat_interleave": _repeat_interleave,
-        **dict.fromkeys(("aten::max_pool2d_with_indices", "aten::max_pool2d", "aten::avg_pool2d"), _pool),
-        "aten::max_pool2d_with_indices_backward": _pool_backward,
-        **dict.fromkeys(("aten::mse_loss", "aten::l1_loss", "aten::binary_cross_entropy_with_logits"), _loss),
     },
 )

@@ -16,7 +16,7 @@ from inferometer.operators.work import Product, Work
 
 NO_LENGTHS = "how long its sequences are isn't recorded: neither in the step's name nor by --context"
 WINDOW_UNKNOWN = "how much of each sequence its window holds isn't told by the sums in the step's name"
-_SEVERAL_TOKENS = "its sequences have several new tokens each: --context is of steps that decode"
+SEVERAL_TOKENS = "its sequences have several new tokens each: --context is of steps that decode"
 _CACHE_TYPE = "the cache has the type of the new keys: its own isn't recorded"
 
 
@@ -27,8 +27,8 @@ def _paged(*, q_at: int, cache_at: tuple[int, int], starts_at: int) -> Model:
         q, keys, values = call.tensor(q_at), call.tensor(cache_at[0]), call.tensor(cache_at[1])
         starts = call.maybe_tensor(starts_at)
         if call.lengths.context is None and starts is not None and starts.numel - 1 < q.dims[0]:
-            raise Unmodelled(NO_LENGTHS if call.lengths.each is None else _SEVERAL_TOKENS)
-        return _cached(call, q, keys, values, keys)
+            raise Unmodelled(NO_LENGTHS if call.lengths.each is None else SEVERAL_TOKENS)
+        return cached_attention(call, q, keys, values, keys)
 
     return work
 
@@ -37,12 +37,17 @@ def _unified(call: OpCall) -> Work:
     """`q` [T, H, D], and k and v of the new tokens [T, heads, D]; the cache is seen where the call takes it apart."""
     q, k, v = call.tensor(0), call.tensor(1), call.tensor(2)
     cache = next((each.all_tensors[0] for each in call.inside if each.op == "aten::unbind" and each.all_tensors), None)
-    found = _cached(call, q, k, v, cache or k)
+    found = cached_attention(call, q, k, v, cache or k)
     return found if cache else replace(found, assumes=(*found.assumes, _CACHE_TYPE))
 
 
-def _cached(call: OpCall, q: Tensor, k: Tensor, v: Tensor, cache: Tensor) -> Work:
-    context = _seen(call, q)
+def cached_attention(call: OpCall, q: Tensor, k: Tensor, v: Tensor, cache: Tensor) -> Work:
+    """Of queries [T, H, D] over keys and values of which the last two dimensions count, in the cache's type.
+
+    Raises:
+        Unmodelled: How long the sequences are isn't known, or sizes don't fit.
+    """
+    context = context_seen(call, q)
     if len(q.dims) != 3 or len(k.dims) < 3 or q.dims[-1] != k.dims[-1]:
         raise Unmodelled(f"expected a query [T, H, D] and keys with heads, found {list(q.dims)} and {list(k.dims)}")
     heads = Heads(q, k, v, q.dims[1], k.dims[-2], q.dims[-1], v.dims[-1])
@@ -53,10 +58,13 @@ def _cached(call: OpCall, q: Tensor, k: Tensor, v: Tensor, cache: Tensor) -> Wor
     return attention_work(call, heads, context.pairs, read, queries * per_query * heads.value_head, context.assumes)
 
 
-def _latent(call: OpCall) -> Work:
-    """MLA's decode: q [T, H, 576] and a cache of latents [pages, page, 1, 576], whose first 512 are the values."""
-    q, latents = call.tensor(0), call.tensor(1)
-    context = _seen(call, q)
+def latent_attention(call: OpCall, q: Tensor, latents: Tensor) -> Work:
+    """MLA's decode: q [T, H, 576] and a cache of latents [pages, page, 1, 576], whose first 512 are the values.
+
+    Raises:
+        Unmodelled: How long the sequences are isn't known, or sizes don't fit.
+    """
+    context = context_seen(call, q)
     if len(q.dims) != 3 or latents.dims[-1] != q.dims[-1]:
         raise Unmodelled(
             f"expected q [T, H, D] and latents of the same size, found {list(q.dims)}, {list(latents.dims)}"
@@ -74,6 +82,10 @@ def _latent(call: OpCall) -> Work:
         written_bytes=queries * value,
         assumes=(*context.assumes, *assumes),
     )
+
+
+def _latent(call: OpCall) -> Work:
+    return latent_attention(call, call.tensor(0), call.tensor(1))
 
 
 _FA3 = either(
@@ -104,16 +116,21 @@ def _flash_attention_3(call: OpCall) -> Work:
     if call.lengths.context is None and call.lengths.each is not None:
         new = call.tensor(0).dims[1] if len(call.tensor(0).dims) == 4 else call.integer(12, 0)
         if new != 1:
-            raise Unmodelled(_SEVERAL_TOKENS)
+            raise Unmodelled(SEVERAL_TOKENS)
     left = call.integer(25, -1)
     windowed = call if left < 0 else replace(call, lengths=replace(call.lengths, window=left + 1))
-    return _cached(windowed, q, k, v, k)
+    return cached_attention(windowed, q, k, v, k)
 
 
 _ROPE = 64  # of a latent, what carries positions and is no value
 
 
-def _seen(call: OpCall, q: Tensor) -> Context:
+def context_seen(call: OpCall, q: Tensor) -> Context:
+    """What the queries [T, …] see.
+
+    Raises:
+        Unmodelled: That isn't known.
+    """
     context = call.lengths.seen_by(q.dims[0] if q.dims else 0)
     if context is None:
         raise Unmodelled(NO_LENGTHS if call.lengths.context is None else WINDOW_UNKNOWN)
@@ -125,8 +142,8 @@ _MODELS = {
     **dict.fromkeys(_UNIFIED, _unified),
     "sglang_profiler::attention_paged_attention_ragged": _paged(q_at=2, cache_at=(3, 4), starts_at=5),
     "aiter::mha_batch_prefill": _paged(q_at=0, cache_at=(1, 2), starts_at=3),
-    "aiter::mla_decode_fwd": _latent,
-    "flash_attn_3::fwd": _flash_attention_3,
+    **dict.fromkeys(("aiter::mla_decode_fwd", "aiter::mla_decode_stage1_asm_fwd"), _latent),
+    **dict.fromkeys(("flash_attn_3::fwd", "sgl_kernel::fwd"), _flash_attention_3),
 }
 FAMILY = OpFamily(
     name="serving attention",

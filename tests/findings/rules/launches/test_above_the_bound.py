@@ -15,6 +15,7 @@ from inferometer.trace.trace import Trace
 BF16 = "c10::BFloat16"
 THREAD = {"rank": 0, "process": 1, "thread": 2}
 M, N, K = 4096, 4096, 4096
+GATED = [[8192, 8192], [8192, 16384]]
 BOUND_NS = 2 * M * N * K / 989.4e12 * 1e9  # dense bf16 of an H100 SXM
 
 
@@ -67,6 +68,24 @@ def test_a_slow_product_is_named_with_its_work_and_its_bound() -> None:
     assert f"Bound, by matrix: {bound / 1e3:.3f} μs." in finding.evidence[0]
     assert f"{100 * above / 1_900_000:.1f} % of the device time" in finding.evidence[0]
     assert f"{2 * M * N * K:,} FLOPs, read {2 * 2 * M * K:,} bytes and write {2 * M * N:,}" in finding.evidence[1]
+
+
+@pytest.mark.parametrize(
+    ("op", "advice"),
+    [
+        (product(900_000), "inferometer replay --op 1"),
+        (
+            ("sgl_kernel::silu_and_mul", [[8192, 8192], [8192, 16384]], 900_000),
+            "inferometer bench silu_and_mul --shapes",
+        ),
+        (("sgl_kernel::gelu_and_mul", [[8192, 8192], [8192, 16384]], 900_000), "Try another kernel"),
+    ],
+)
+def test_what_to_do_next_is_something_that_can_be_done(op: tuple[str, list[list[int]], int], advice: str) -> None:
+    (finding,) = ask(RULE, traced(op))
+
+    assert advice in finding.next
+    assert finding.next.endswith("All ops: inferometer roofline.")
 
 
 def quiet() -> Iterator[tuple[str, Trace]]:

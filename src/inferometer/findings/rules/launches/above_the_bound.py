@@ -64,9 +64,23 @@ def _finding(found: "Roofline", row: dict[str, Any]) -> Finding:
         ),
         size_ns=row["total_ns"],
         share=row["total_ns"] / found.total_ns,
-        next="Time other kernels for these shapes (inferometer bench), or let one launch do more. All ops: "
-        "inferometer roofline.",
+        next=f"{_next(row)} All ops: inferometer roofline.",
     )
+
+
+def _next(row: dict[str, Any]) -> str:
+    """The catalogue's operator that it is, or the op by itself where PyTorch registers it."""
+    if row["operator"] is not None:
+        return (
+            "Write its shapes (inferometer roofline --to-bench shapes.jsonl), and time other kernels on them: "
+            f"inferometer bench {row['operator']} --shapes shapes.jsonl."
+        )
+    if row["op"].startswith("aten::"):
+        return (
+            f"Time it by itself (inferometer replay --op {row['number']}), then in another library, type or layout; "
+            "or let one launch do more."
+        )
+    return "Try another kernel for these shapes, or let one launch do more."
 
 
 def _inferred(row: dict[str, Any]) -> Iterator[str]:
