@@ -74,12 +74,16 @@ def test_a_synthetic_file_is_read_to_its_truth(options: Options, tmp_path: Path)
     assert trace.facts.clock_base_ns == UNIX_NS - BEGAN_NS
 
 
-def test_every_launch_of_it_finds_its_call_and_what_its_arguments_say(tmp_path: Path) -> None:
-    for options in (Options(), Options(ids=False)):
-        trace = open_bytes(tmp_path, write_perfetto(options)[0])
-        joined = trace.launches.join(trace.calls, on=["process", "correlation_id"], suffix="_call").collect()
-        assert joined.height == trace.launches.collect().height == 15
-        assert set(joined["api"]) == {"hipLaunchKernel", "hipMemcpyAsync"}
+@pytest.mark.parametrize("options", [Options(), Options(ids=False)], ids=["ids", "flows"])
+def test_every_launch_of_it_finds_its_call(options: Options, tmp_path: Path) -> None:
+    trace = open_bytes(tmp_path, write_perfetto(options)[0])
+    joined = trace.launches.join(trace.calls, on=["process", "correlation_id"], suffix="_call").collect()
+    assert joined.height == trace.launches.collect().height == 15
+    assert set(joined["api"]) == {"hipLaunchKernel", "hipMemcpyAsync"}
+
+
+def test_its_arguments_and_tracks_fill_columns(tmp_path: Path) -> None:
+    trace = open_bytes(tmp_path, write_perfetto(Options())[0])
     kernels = trace.launches.filter(pl.col("kind") == "kernel").collect()
     assert set(kernels.select("registers", "shared_bytes", "process").rows()) == {(64, 2_048, 4_321)}
     assert kernels["grid"].null_count() == kernels.height  # the file has products only

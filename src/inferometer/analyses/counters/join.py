@@ -13,6 +13,7 @@ import polars as pl
 from inferometer.analyses.counters.alike import Kind, number_alike
 from inferometer.analyses.counters.metrics import ABOUT, MEANS, SUMS, counted_launches
 from inferometer.analyses.counters.stalls import stall_shares
+from inferometer.analyses.recording_advice import say_how_counters_are_recorded
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -118,7 +119,7 @@ def _read(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
     if not table.height:
         raise InputError(
             f"{trace.facts.source}: expected counters of kernels, found none",
-            hint="Nsight Compute writes them: ncu --csv --page raw --import REPORT.ncu-rep > ncu.csv",
+            hint=say_how_counters_are_recorded(trace.facts.format),
         )
     counted, stalls = counted_launches(table), stall_shares(table)
     if stalls.is_empty() and counted.select(pl.all_horizontal(pl.col(*SUMS, *MEANS).is_null().all())).item():

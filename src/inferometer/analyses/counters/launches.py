@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.counters.metrics import ABOUT, MEANS, SUMS, counted_launches, first_of
 from inferometer.analyses.counters.stalls import as_lists, pipe_shares, stall_shares
+from inferometer.analyses.recording_advice import say_how_counters_are_recorded
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, first_rows, match_as_json, matching_kernels
 from inferometer.errors import InputError
@@ -89,7 +90,7 @@ def launch_counters(trace: Trace, *, top: int | None = None, match: str | None =
     if not table.height:
         raise InputError(
             f"{trace.facts.source}: expected counters of launches, found none",
-            hint="Nsight Compute writes them: ncu --csv --page raw --import REPORT.ncu-rep > ncu.csv",
+            hint=say_how_counters_are_recorded(trace.facts.format),
         )
     rows = counted_launches(table)
     for more in (
