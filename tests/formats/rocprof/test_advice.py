@@ -1,4 +1,4 @@
-"""What a command says of a file of rocprofv3 that lacks what it needs: what rocprofv3 is asked for, not NVIDIA's tools."""
+"""A file of rocprofv3 that lacks what a command needs: advice is to ask rocprofv3 for it, not tools of NVIDIA's."""
 
 import pytest
 from tests.commands.test_command_line import run

@@ -13,7 +13,7 @@ import polars as pl
 from inferometer.analyses.counters.alike import Kind, number_alike
 from inferometer.analyses.counters.metrics import ABOUT, MEANS, SUMS, counted_launches
 from inferometer.analyses.counters.stalls import stall_shares
-from inferometer.analyses.recording_advice import say_how_counters_are_recorded
+from inferometer.analyses.recording_advice import is_of_rocprof, say_how_counters_are_recorded
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -127,7 +127,9 @@ def _read(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
         raise InputError(
             f"{trace.facts.source}: expected bytes of DRAM, FLOPs, the L2 hit rate, occupancy, stalls or the clock of "
             f"kernels, found other metrics ({metrics})",
-            hint="Count them: ncu --set full, or --section MemoryWorkloadAnalysis --section Occupancy.",
+            hint="inferometer counters FILE shows these."
+            if is_of_rocprof(trace.facts.format)
+            else "Count them: ncu --set full, or --section MemoryWorkloadAnalysis --section Occupancy.",
         )
     return counted, stalls
 

@@ -54,7 +54,7 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
 FORMAT = Format(
     name="perfetto",
     title="Perfetto traces, .pftrace: AMD's rocprofv3, our own export, any track events; needs the extra perfetto",
-    suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace", ".perfetto-trace.gz"),
+    suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace"),
     sniff=_sniff,
     read=_read,
     tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters"}),
