@@ -337,3 +337,32 @@ def test_without_protobuf_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
 def test_a_file_without_a_packet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="expected packets of a Perfetto trace, found none that can be read"):
         open_bytes(tmp_path, b"\x0a\xff\x01text")
+
+
+@pytest.mark.parametrize(
+    ("track", "arguments", "place"),
+    [
+        ("COMPUTE AGENT [4] QUEUE [2] (GPU)", {}, ("gpu:4", 2, 2)),
+        ("COMPUTE STREAM [3]", {"agent": 5, "queue": 9}, ("gpu:5", 9, 3)),
+        ("GPU 1", {"queue_id": 7, "stream_ID": 8}, ("gpu:1", 7, 8)),
+        ("kernels", {"Agent_Id": "GPU 6"}, ("gpu:6", None, None)),
+        ("kernels", {}, (None, None, None)),
+    ],
+)
+def test_device_queue_and_stream_are_read_from_any_name_that_amd_gives_them(
+    track: str, arguments: dict[str, int | str], place: tuple[str | None, int | None, int | None], tmp_path: Path
+) -> None:
+    body = text(22, "kernel_dispatch")
+    for name, value in arguments.items():
+        body += block(4, text(10, name) + (text(6, value) if isinstance(value, str) else whole(4, value)))
+    data = packet(block(60, whole(1, 9) + text(2, track))) + pair(1, 5, "k", more=body)
+    launches = open_bytes(tmp_path, data).launches.collect()
+    assert launches.select("device", "queue", "stream").row(0) == place
+
+
+def test_kernels_on_a_hosts_thread_are_ranges(tmp_path: Path) -> None:
+    data = packet(block(60, whole(1, 9) + block(4, whole(1, 5) + whole(2, 6))))
+    trace = open_bytes(tmp_path, data + pair(1, 5, "softirq", more=text(22, "kernel")))
+    assert trace.spans.select("span", "domain", "process", "thread", "stream").collect().rows() == [
+        ("softirq", "kernel", 5, 6, None)
+    ]

@@ -186,7 +186,8 @@ class Rows:
         if table == "calls":
             columns |= self._correlation(rows)
         if table == "spans":
-            columns |= {name: [getattr(place, name) for place in places] for name in ("device", "stream")}
+            columns["device"] = [place.device for place in places]
+            columns["stream"] = [None if place.device is None else place.stream for place in places]
             numbers = self._columns["category"][rows].tolist()
             domains = {number: domain_of(self._text(number)) for number in set(numbers)}
             columns["domain"] = [domains[number] for number in numbers]

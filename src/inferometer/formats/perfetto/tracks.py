@@ -123,7 +123,7 @@ class Tracks:
                 names.append(_name(descriptor))
         if "thread" not in found and "device" not in found:
             self._look_for_device(names[:-1] or names, found)
-        if "device" in found:
+        if "thread" not in found:
             found |= {each: _number(pattern, names) for each, pattern in (("queue", _QUEUE), ("stream", _STREAM))}
         return Place(title=next((name for name in names if name), None), **found)
 
