@@ -19,7 +19,9 @@ from tests.nsys_files import node as node_row
 from tests.rocprof_files import SMALL, small_runs, write_small
 from tests.webgpu_log_files import Dims, write_log
 from tools.make_memory_snapshot import encode, make_snapshot
-from tools.make_xplane import Options, write_xplane
+from tools.make_perfetto import Options as PerfettoOptions
+from tools.make_perfetto import write_perfetto
+from tools.make_xplane import Options, block, write_xplane
 from tools.rocprof_maker.rocpd_file import write_rocpd
 
 
@@ -339,6 +341,11 @@ def xplane() -> bytes:
     return write_xplane(Options(steps=1))[0]
 
 
+def perfetto() -> bytes:
+    """A line of Android's log, which has no row; launches and calls of AMD's, ops and frames of PyTorch's."""
+    return block(1, block(39, b"\x0a\x00")) + write_perfetto(PerfettoOptions(steps=1, ops=True))[0]
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
@@ -350,6 +357,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "nsys": nsys,
     "onnxruntime": onnxruntime,
     "path-table": path_table,
+    "perfetto": perfetto,
     "execution-trace": execution_trace,
     "proton": proton,
     "rocpd": rocpd,

@@ -17,6 +17,7 @@ from inferometer.trace.losses import KINDS
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
 FORMATS = known_formats()
+UNRECORDABLE = {"latencyprism", "path-table", "webgpu-log"}  # what their own programs print or publish, by no option
 UNSTABLE = {"launches": ["process"]}  # null unless the calls are read too, as its declaration says
 
 every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
@@ -56,6 +57,11 @@ def test_a_format_is_declared_in_full(fmt: Format) -> None:
     assert all(suffix.startswith(".") for suffix in fmt.suffixes)
     assert fmt.tables <= ALL_TABLES
     assert not set(fmt.aliases) & set(FORMATS)
+
+
+@every_format
+def test_a_format_says_how_it_is_recorded(fmt: Format) -> None:
+    assert bool(fmt.recorded_by) != (fmt.name in UNRECORDABLE)
 
 
 @every_format

@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.samples import SAMPLES
 from tests.formats.llama_bench.test_reader import FORMS as LLAMA_BENCH
 from tests.rocprof_files import REAL, SMALL, needs_real, small_runs, write_small
+from tools.make_perfetto import Options, write_perfetto
 from tools.rocprof_maker.csv_folder import write_csv
 from tools.rocprof_maker.program import HOST
 
@@ -40,6 +41,7 @@ FORMS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rocprof copies as CSV": ("rocprof", lambda: _rocprof_csv()["900_memory_copy_trace.csv"]),
     "rocprof calls as CSV": ("rocprof", lambda: _rocprof_csv()["900_hip_api_trace.csv"]),
     "rocprof counters as CSV": ("rocprof", lambda: _rocprof_csv()["900_counter_collection.csv"]),
+    "perfetto of packed packets": ("perfetto", lambda: write_perfetto(Options(packed=True))[0]),
     **{f"llama-bench as {form}": ("llama-bench", text.encode) for form, text in LLAMA_BENCH.items()},
     **{name: (name, make) for name, make in SAMPLES.items()},
 }

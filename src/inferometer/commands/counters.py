@@ -15,10 +15,11 @@ from inferometer.commands.options.selection import match_option, top_option
 @command(
     "counters",
     group="Explain",
-    help="What Nsight Compute counted of each launch: memory, pipes, occupancy, and what warps waited for.\n\n"
+    help="What a profiler counted of each launch: memory, pipes, occupancy, and what warps waited for.\n\n"
     "FILE is what `ncu --csv` printed (any page, locale and unit), or a .ncu-rep where ncu is on PATH. ncu runs each "
     "kernel alone, as a rule with clocks locked and caches flushed: its times are never those of a run. `kernels` and "
-    "`roofline` take the same file as --counters, and set it next to a trace of the same program.",
+    "`roofline` take the same file as --counters, and set it next to a trace of the same program. Of files that "
+    "rocprofv3 --pmc wrote, its counters by kernel, as it names them.",
     example="inferometer counters ncu.csv\n  inferometer counters report.ncu-rep --match attn --csv",
 )
 @source_argument

@@ -70,6 +70,9 @@ KINDS: dict[str, Kind] = {
         Kind("unreadable_file", "warning", "A file that belongs to the recording can't be read; the others were."),
         Kind("missing_column", "warning", "A column that the format has is not in the file; read as null."),
         Kind("unreadable_plane", "warning", "A plane of the file that can't be decoded; the others were read."),
+        Kind("unreadable_packet", "warning", "A packet of the file that can't be decoded or unpacked.", dropped=True),
+        Kind("packed_packets", "warning", "A packet that holds others in a compression that isn't read.", dropped=True),
+        Kind("packets_lost", "warning", "A place where the recorder lost packets: they are not in the file."),
         Kind(
             "dropped_by_profiler",
             "warning",
@@ -141,6 +144,13 @@ KINDS: dict[str, Kind] = {
             dropped=True,
         ),
         Kind("begin_without_end", "warning", "A begin event (B) or range that never ends.", dropped=True),
+        Kind(
+            "needs_lost_packets",
+            "warning",
+            "An event whose names or times hang on packets that the recorder lost.",
+            dropped=True,
+        ),
+        Kind("unknown_clock", "warning", "An event on a clock that nothing in the file ties to others.", dropped=True),
         Kind("end_without_begin", "warning", "An end event (E) that nothing began.", dropped=True),
         Kind("nvtx_naming_event", "info", "Names of NVTX domains, categories and threads, not ranges.", dropped=True),
         Kind("chain_without_place", "warning", "A frame of a call chain without a chain or a depth.", dropped=True),
@@ -189,6 +199,11 @@ KINDS: dict[str, Kind] = {
             "below_a_nanosecond",
             "info",
             "Times finer than a nanosecond: starts are rounded down, durations to the nearest.",
+        ),
+        Kind(
+            "end_of_another_slice",
+            "info",
+            "Device work that overlaps on one track, where only nesting can be drawn: its own times are used.",
         ),
         Kind("name_cut", "warning", "A kernel's name that the source printed cut short."),
         Kind(

@@ -119,13 +119,3 @@ def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "900_kernel_trace.csv").write_text("a,b\n1,2\n")
     with pytest.raises(FormatError, match="expected CSV files of rocprofv3, found none"):
         inferometer.open(tmp_path)
-
-
-@pytest.mark.parametrize(("first", "is_read"), [(b"\x32\x00", True), (b"\x40\x01", True), (b"\x12\x05", False)])
-def test_a_perfetto_trace_says_what_to_record(tmp_path: Path, first: bytes, is_read: bool) -> None:
-    path = tmp_path / "a.pftrace"
-    packet = first + b"\0" * 30
-    path.write_bytes(b"\x0a" + bytes([len(packet)]) + packet)
-    expected = "rocprofv3 --output-format rocpd" if is_read else "known formats"
-    with pytest.raises(FormatError, match=expected):
-        inferometer.open(path)

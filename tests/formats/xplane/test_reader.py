@@ -160,12 +160,11 @@ def test_a_file_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_protobuf_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema._classes.cache_clear()
+    monkeypatch.delitem(schema._SCHEMA.__dict__, "_classes", raising=False)
     monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
     with pytest.raises(Unavailable, match="protobuf, which is not installed") as caught:
         schema.decode("XPlane", b"")
     assert caught.value.hint == "Install it with: pip install 'inferometer[jax]'"
-    schema._classes.cache_clear()
 
 
 def test_odd_events_are_counted_and_the_others_read(tmp_path: Path) -> None:

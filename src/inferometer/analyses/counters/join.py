@@ -13,6 +13,7 @@ import polars as pl
 from inferometer.analyses.counters.alike import Kind, number_alike
 from inferometer.analyses.counters.metrics import ABOUT, MEANS, SUMS, counted_launches
 from inferometer.analyses.counters.stalls import stall_shares
+from inferometer.analyses.recording_advice import is_of_rocprof, say_how_counters_are_recorded
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -118,7 +119,7 @@ def _read(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
     if not table.height:
         raise InputError(
             f"{trace.facts.source}: expected counters of kernels, found none",
-            hint="Nsight Compute writes them: ncu --csv --page raw --import REPORT.ncu-rep > ncu.csv",
+            hint=say_how_counters_are_recorded(trace.facts.format),
         )
     counted, stalls = counted_launches(table), stall_shares(table)
     if stalls.is_empty() and counted.select(pl.all_horizontal(pl.col(*SUMS, *MEANS).is_null().all())).item():
@@ -126,7 +127,9 @@ def _read(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
         raise InputError(
             f"{trace.facts.source}: expected bytes of DRAM, FLOPs, the L2 hit rate, occupancy, stalls or the clock of "
             f"kernels, found other metrics ({metrics})",
-            hint="Count them: ncu --set full, or --section MemoryWorkloadAnalysis --section Occupancy.",
+            hint="inferometer counters FILE shows these."
+            if is_of_rocprof(trace.facts.format)
+            else "Count them: ncu --set full, or --section MemoryWorkloadAnalysis --section Occupancy.",
         )
     return counted, stalls
 

@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.counters.metrics import ABOUT, MEANS, SUMS, counted_launches, first_of
 from inferometer.analyses.counters.stalls import as_lists, pipe_shares, stall_shares
+from inferometer.analyses.recording_advice import say_how_counters_are_recorded
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, first_rows, match_as_json, matching_kernels
 from inferometer.errors import InputError
@@ -14,7 +15,7 @@ from inferometer.names import decode
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
-NEEDED: Final = {"kernel_counters": (*ABOUT, "stream", "metric", "value")}
+NEEDED: Final = {"kernel_counters": (*ABOUT, "stream", "metric", "value", "unit")}
 _KEY: Final = ("rank", "launch")
 _MORE: Final[dict[str, tuple[str, ...]]] = {
     "compute_pct": (
@@ -43,6 +44,10 @@ COLUMNS: Final = (
 )
 
 
+METRICS: Final = ("kernel", "metric", "launches", "total", "mean", "least", "most", "unit")
+_ABOUT: Final = frozenset({"rank", "launch", "kernel", "device", "process", "stream", "grid", "block"})
+
+
 @dataclass(frozen=True)
 class LaunchCounters(Result):
     """`frame`: `COLUMNS` of each launch shown. Null is what wasn't counted.
@@ -50,6 +55,9 @@ class LaunchCounters(Result):
     `alone_ns`: how long it took by itself. `compute_share`, `memory_share`, `dram_share`: of the most that the device
     can sustain. `pipes` and `reasons`: lists of a name and a share, the largest first: how busy each pipe was, and what
     warps spent their cycles on. `launches`: all in the file.
+
+    `metrics`: `METRICS` of each kernel, over all launches that `match` leaves, of a file whose metrics have no column:
+    those of AMD, as rocprofv3 names them. Empty of others. `format`: that of the file.
     """
 
     view: ClassVar[str] = "launch_counters"
@@ -57,7 +65,9 @@ class LaunchCounters(Result):
     frame: pl.DataFrame
     launches: int
     losses: Losses
-    match: str | None = None
+    match: str | None
+    metrics: pl.DataFrame
+    format: str
 
     def to_polars(self) -> pl.DataFrame:
         """The rows shown."""
@@ -70,6 +80,7 @@ class LaunchCounters(Result):
             "launches": self.launches,
             "match": match_as_json(self.match, "kernel", "short"),
             "rows": [{**row, "short": decode(row["kernel"]).short_name} for row in rows],
+            "metrics": self.metrics.to_dicts(),
             "losses": self.losses.as_dict(),
         }
 
@@ -89,7 +100,7 @@ def launch_counters(trace: Trace, *, top: int | None = None, match: str | None =
     if not table.height:
         raise InputError(
             f"{trace.facts.source}: expected counters of launches, found none",
-            hint="Nsight Compute writes them: ncu --csv --page raw --import REPORT.ncu-rep > ncu.csv",
+            hint=say_how_counters_are_recorded(trace.facts.format),
         )
     rows = counted_launches(table)
     for more in (
@@ -99,8 +110,33 @@ def launch_counters(trace: Trace, *, top: int | None = None, match: str | None =
         as_lists(stall_shares(table), "reason"),
     ):
         rows = rows.join(more, on=_KEY, how="left", maintain_order="left", nulls_equal=True)
-    shown = matching_kernels(rows.with_columns(_shares()), compile_match(match)).select(COLUMNS)
-    return LaunchCounters(trace.facts.source, first_rows(shown, top), rows.height, trace.losses, match)
+    rows = rows.with_columns(_shares()).select(COLUMNS)
+    shown = matching_kernels(rows, compile_match(match))
+    return LaunchCounters(
+        trace.facts.source,
+        first_rows(shown, top),
+        rows.height,
+        trace.losses,
+        match,
+        _by_metric(table, rows, shown),
+        trace.facts.format,
+    )
+
+
+def _by_metric(table: pl.DataFrame, rows: pl.DataFrame, shown: pl.DataFrame) -> pl.DataFrame:
+    """`METRICS` of the launches shown; none where a metric of the file has a column of its own."""
+    has_column = any(rows[name].count() for name in COLUMNS if name not in _ABOUT)
+    value = pl.col("value")
+    sums = (
+        table.join(shown.select(_KEY), on=_KEY, how="semi", nulls_equal=True)
+        .filter(value.is_not_null() & ~pl.lit(has_column))
+        .group_by("kernel", "metric", maintain_order=True)
+        .agg(
+            *(pl.len().cast(pl.Int64).alias("launches"), value.sum().alias("total"), value.mean().alias("mean")),
+            *(value.min().alias("least"), value.max().alias("most"), pl.col("unit").first()),
+        )
+    )
+    return sums.select(METRICS)
 
 
 def _shares() -> list[pl.Expr]:

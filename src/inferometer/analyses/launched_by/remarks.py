@@ -1,18 +1,18 @@
 """What to say about attributed launches: how captures fit, what is lacking, and how to record it next time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
-from inferometer.analyses.recording_advice import RAN_ALONE, is_of_rocprof
+from inferometer.analyses.recording_advice import RAN_ALONE, is_of_jax, is_of_rocprof
 from inferometer.units import format_counted, format_duration, format_share
 
 _ONLY_SUMS = "Only sums by kernel are in the file, no single launches: who launched them can't be known."
 _BY_PATH = "Only sums by call path are in the file, no single launches: inferometer tree FILE shows them."
 _GOOD = 0.95  # fits below it are reported with their score
-_TORCH = {
+_TORCH: dict[By, str] = {
     "op": "PyTorch's profiler records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
     "module": "PyTorch's profiler records modules and Python frames with with_stack=True.",
     "frame": "PyTorch's profiler records Python frames with with_stack=True.",
@@ -20,7 +20,7 @@ _TORCH = {
     "span": 'Name ranges with torch.profiler.record_function("name") or NVTX (torch.cuda.nvtx.range).',
     "region": "Compiled regions are recorded where torch.compile runs under PyTorch's profiler.",
 }
-_NSYS = {
+_NSYS: dict[By, str] = {
     "op": "Nsight Systems shows ops as ranges: run under torch.autograd.profiler.emit_nvtx() and use --by span.",
     "module": "Nsight Systems shows modules as ranges: vLLM and SGLang name them with layerwise NVTX tracing.",
     "frame": "Nsight Systems records call stacks with --python-backtrace=cuda and --cudabacktrace=all.",
@@ -28,7 +28,7 @@ _NSYS = {
     "span": "With Nsight Systems, name ranges with NVTX (torch.cuda.nvtx.range) and record --trace=cuda,nvtx.",
     "region": _TORCH["region"],
 }
-_ROCPROF = {
+_ROCPROF: dict[By, str] = {
     "op": "rocprofv3 has none: PyTorch's profiler on ROCm records ops with activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA].",
     "module": "rocprofv3 has none: PyTorch's profiler on ROCm records modules and Python frames with with_stack=True.",
@@ -36,6 +36,16 @@ _ROCPROF = {
     "user-frame": "rocprofv3 has none: PyTorch's profiler on ROCm records Python frames with with_stack=True.",
     "span": "Name ranges with ROCTx (roctxRangePush) and record them with rocprofv3 --marker-trace --hip-trace.",
     "region": "Compiled regions are recorded where torch.compile runs under PyTorch's profiler on ROCm.",
+}
+_JAX_FRAMES = (
+    "JAX's profiler records Python functions with python_tracer_level = 1 in jax.profiler.ProfileOptions; threads of "
+    "XLA's own that launch are in none."
+)
+_JAX: dict[By, str] = {
+    **dict.fromkeys(("op", "module"), "XLA names the instruction and the program of what its compiler made only."),
+    **dict.fromkeys(("frame", "user-frame"), _JAX_FRAMES),
+    "span": 'Name ranges with jax.profiler.TraceAnnotation("name") on the thread that calls the compiled function.',
+    "region": "Compiled regions are torch.compile's: --by module has XLA's programs.",
 }
 WORDS: dict[By, str] = {
     "op": "framework ops",
@@ -120,7 +130,7 @@ def _before(work: pl.DataFrame, form: str) -> Iterator[str]:
     if before.height:
         yield (
             f"{before.height:,} launches{_share(before, work)} were queued before the profiling window. Wait for the "
-            "device (torch.cuda.synchronize()) before the profiler starts, or give it a warm-up step."
+            f"device ({_wait(form)}) before the profiler starts, or give it a warm-up step."
         )
     missing = work.filter(pl.col("how") == "call_missing")
     if missing.height:
@@ -130,8 +140,12 @@ def _before(work: pl.DataFrame, form: str) -> Iterator[str]:
         yield f"No launch can be tied to a host call: record the host's side, too: {how}."
 
 
+def _wait(form: str) -> str:
+    return "jax.block_until_ready(result)" if is_of_jax(form) else "torch.cuda.synchronize()"
+
+
 def _lacking(found: Attribution, by: By | None) -> Iterator[str]:
-    advice = _ROCPROF if is_of_rocprof(found.format) else _NSYS if found.format.startswith("nsys") else _TORCH
+    advice = _advice(found.format)
     if by is not None:
         if not has_any(found, by):
             yield f"No {WORDS[by]} stand around the launches of this file. {advice[by]}"
@@ -141,6 +155,12 @@ def _lacking(found: Attribution, by: By | None) -> Iterator[str]:
         yield f"No {WORDS['op']} stand around the launches of this file. {advice['op']}"
     if (ops or not spans) and not has_any(found, "module") and not has_any(found, "user-frame"):
         yield f"No modules or frames stand around the launches of this file. {advice['module']}"
+
+
+def _advice(form: str) -> Mapping[By, str]:
+    if is_of_rocprof(form):
+        return _ROCPROF
+    return _JAX if is_of_jax(form) else _NSYS if form.startswith("nsys") else _TORCH
 
 
 def _share(some: pl.DataFrame, every: pl.DataFrame) -> str:

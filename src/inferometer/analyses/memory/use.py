@@ -12,6 +12,7 @@ import polars as pl
 from inferometer.analyses.launched_by import host_side
 from inferometer.analyses.memory.history import History, find_history, find_recorded_history
 from inferometer.analyses.memory.holders import OF_STACKS, By, ChainNames, Names, StackNames
+from inferometer.analyses.recording_advice import say_how_memory_is_recorded
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import first_rows
 from inferometer.analyses.timeline.work import at_place
@@ -94,8 +95,7 @@ def memory_use(trace: Trace, *, by: By | None = None, top: int | None = None) ->
     if not places:
         raise InputError(
             f"{trace.facts.source}: expected what an allocator of device memory held, found none",
-            hint="Record it: torch.cuda.memory._record_memory_history(), then _dump_snapshot('snapshot.pickle'); or "
-            "torch.profiler.profile(profile_memory=True).",
+            hint=say_how_memory_is_recorded(trace.facts.format),
         )
     basis: Basis = "records" if events["allocated_bytes"].count() and blocks.is_empty() else "snapshot"
     by = by or _default(trace, basis)

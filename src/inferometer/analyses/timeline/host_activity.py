@@ -26,6 +26,7 @@ from inferometer.trace.trace import Trace
 ActivityKind = Literal[
     "capture", "compiling", "wait", "copy", "slow_call", "allocation", "launch", "call", "op", "frame", "unrecorded"
 ]
+WhereRanges = Literal["none", "here", "elsewhere"]
 ACTIVITIES: Final[tuple[ActivityKind, ...]] = (
     *("capture", "compiling", "wait", "copy", "slow_call", "allocation", "launch", "call"),
     *("op", "frame", "unrecorded"),
@@ -53,6 +54,8 @@ _CALLS_SCHEMA: Final = {
 class HostActivity:
     """`total_ns` of all stretches; `parts`: `activity` and `time_ns`, which add up to that, the most first.
 
+    `ranges`: whether a framework named ranges of its own work, and where: some on these threads, or all on threads of
+    other numbers; then what else these did may be in the file, and isn't known to be theirs.
     `calls`: of the kinds in `CALLS`, `api` (canonical), `time_ns` within the stretches (nested calls count in both)
     and `count` of calls that reach into them, when the `first_ns` and `last_ns` of these began; the most first.
     """
@@ -60,6 +63,7 @@ class HostActivity:
     total_ns: int
     parts: pl.DataFrame
     calls: pl.DataFrame
+    ranges: WhereRanges = "none"
 
     def time_ns(self, *activities: ActivityKind) -> int:
         """Time of these activities together."""
@@ -99,7 +103,17 @@ def find_activity(trace: Trace, stretches: pl.DataFrame, captured: pl.DataFrame 
         by_api.agg(pl.col("time_ns", "count").sum(), pl.col("first_ns").min(), pl.col("last_ns").max()).sort(
             "time_ns", "api", descending=[True, False]
         ),
+        _where_ranges(trace, stretches),
     )
+
+
+def _where_ranges(trace: Trace, stretches: pl.DataFrame) -> WhereRanges:
+    if "spans" not in trace.scope:
+        return "none"
+    ranges = trace.spans.filter(pl.col("domain").is_in(FRAMEWORK_RANGES)).select(THREAD).unique().collect()
+    if ranges.is_empty():
+        return "none"
+    return "elsewhere" if stretches.join(ranges, on=THREAD, how="semi", nulls_equal=True).is_empty() else "here"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,14 @@ _DOING: Final = {
     "unrecorded": "outside of all that was recorded",
 }
 
+_BY_RANGES: Final = {
+    ("op", "here"): "in ranges of the framework's own, outside of driver and runtime calls",
+    ("unrecorded", "elsewhere"): (
+        "outside of driver and runtime calls, where ranges and Python functions of this file can't be tied to it: they "
+        "have threads of other numbers"
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Words:
@@ -55,7 +63,8 @@ def describe_activity(activity: HostActivity, whose: str = "the launching thread
         if time_ns < _SAID_SHARE * activity.total_ns:
             break
         share = format_share(time_ns / activity.total_ns)
-        clauses.append(f"{format_duration(time_ns)} ({share}) {_DOING[part]}{_apis(activity, part)}")
+        doing = _BY_RANGES.get((part, activity.ranges), _DOING[part])
+        clauses.append(f"{format_duration(time_ns)} ({share}) {doing}{_apis(activity, part)}")
     if clauses:
         yield f"Of these {format_duration(activity.total_ns)}, {whose} spent {'; '.join(clauses)}."
 

@@ -57,5 +57,6 @@ FORMAT = Format(
         "Holds sums, no launches. Tables about API calls, copies and ranges are kept as text, not as numbers. "
         "Names that were printed cut short stay so."
     ),
+    recorded_by="nsys stats --report cuda_gpu_kern_sum --format column report.nsys-rep > table.txt",
     aliases=("nsys-table", "cuda_gpu_kern_sum"),
 )

@@ -4,7 +4,7 @@ Source: ROCm's rocprofiler-sdk, releases 6.2 to 7, and a file of an MI350X node 
 copies), calls (HIP and HSA), spans (ROCTx, RCCL) and kernel_counters. Modules: `document` goes through the JSON,
 `records` says what is in it, `process` holds what is next to the records, `batches` makes columns of them, `rows`
 makes rows of a trace from columns of any of rocprofiler's files, `agents` names devices; `csv_files` finds the files of
-a folder and `csv_reader` reads them; `perfetto` knows what isn't read.
+a folder and `csv_reader` reads them.
 
 A grid counts work-items there: blocks are grid / workgroup, rounded up. Numbers of kinds and operations change with
 the release and are looked up in the file. Streams and hardware queues are two things: several streams share a queue.
@@ -27,11 +27,10 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"rocprofiler-sdk-tool"')
 
 
 def _sniff(head: bytes) -> bool:
-    """JSON by its first key, CSV by its header; and Perfetto traces, which the reader refuses with what to record."""
+    """JSON by its first key, CSV by its header."""
     from inferometer.formats.rocprof.csv_files import is_csv
-    from inferometer.formats.rocprof.perfetto import is_perfetto
 
-    return _JSON.match(head) is not None or is_csv(head) or is_perfetto(head)
+    return _JSON.match(head) is not None or is_csv(head)
 
 
 def _sniff_path(path: Path) -> bool:
@@ -57,8 +56,8 @@ FORMAT = Format(
     tables=frozenset({"launches", "calls", "spans", "kernel_counters"}),
     limits=(
         "Allocations, scratch memory, PC samples and other records that have no table of ours are counted by name, not "
-        "read. The command line is never kept. CSV files hold no bytes of copies and no host. Perfetto "
-        "traces are refused."
+        "read. The command line is never kept. CSV files hold no bytes of copies and no host. Its "
+        "Perfetto traces have a reader of their own."
     ),
     recorded_by=(
         "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --rccl-trace --output-format json "

@@ -1,4 +1,4 @@
-"""Reads what rocprofv3 wrote, JSON or CSV; says of a Perfetto trace what to record instead."""
+"""Reads what rocprofv3 wrote, JSON or CSV."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,6 @@ from inferometer.formats.rocprof.agents import describe_devices, join_devices
 from inferometer.formats.rocprof.csv_files import is_csv
 from inferometer.formats.rocprof.csv_reader import read_csv
 from inferometer.formats.rocprof.document import Document, OutOfOrder, Reads
-from inferometer.formats.rocprof.perfetto import is_perfetto
 from inferometer.formats.rocprof.process import Process
 from inferometer.formats.source import Source
 from inferometer.privacy.metadata import join_names
@@ -25,17 +24,12 @@ def read(source: Source, out: TraceBuilder) -> Facts:
     """Read the tables that `out` wants.
 
     Raises:
-        FormatError: It is a Perfetto trace, or nothing of rocprofv3.
+        FormatError: It is nothing of rocprofv3.
     """
     if source.is_folder or is_csv(source.head):
         facts = read_csv(source, out, NAME, TOOL)
         check(out)
         return facts
-    if is_perfetto(source.head):
-        raise FormatError(
-            f"{source.name}: is a Perfetto trace, which has no sizes, registers or counters of kernels, and isn't read",
-            hint="Record rocprofv3 --output-format rocpd (or json); of a PyTorch run, export_chrome_trace.",
-        )
     return _read_json(source, out)
 
 

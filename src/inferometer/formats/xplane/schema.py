@@ -1,4 +1,4 @@
-"""The messages of an XSpace, declared here: the `protobuf` runtime decodes them, and no TensorFlow is needed.
+"""The messages of an XSpace, declared here: no TensorFlow is needed.
 
 Source: openxla/xla, `xla/tsl/profiler/protobuf/xplane.proto`, read November 2026. Names and texts are declared as
 bytes: one that isn't UTF-8 must not cost its plane. Maps are declared as their entries, which is the same on the
@@ -6,14 +6,11 @@ wire. Fields that no table needs are left out; the runtime skips them. `PlaneOut
 descriptions of compiled programs, nearly all of a file, stay undecoded.
 """
 
-from functools import cache
-from typing import Any
+from typing import Any, Final
 
-from inferometer.errors import Unavailable
+from inferometer.formats.protobuf_messages import Field, Schema
 
-_PACKAGE = "inferometer.xplane"
-_VALUE = "value"  # the name of each message's oneof
-_MESSAGES = {  # name, number and type of each field; `*`: repeated, `?`: in the oneof
+_MESSAGES: Final[dict[str, tuple[Field, ...]]] = {
     "XPlane": (
         ("name", 2, "bytes"),
         ("lines", 3, "*XLine"),
@@ -61,6 +58,7 @@ _MESSAGES = {  # name, number and type of each field; `*`: repeated, `?`: in the
     "XEventMetadata": (("name", 2, "bytes"), ("display_name", 4, "bytes"), ("stats", 5, "*XStat")),
     "XStatMetadata": (("name", 2, "bytes"),),
 }
+_SCHEMA: Final = Schema("inferometer.xplane", _MESSAGES, "value", product="a profile of JAX", extra="jax")
 
 
 def decode(message: str, data: bytes) -> Any:
@@ -70,46 +68,4 @@ def decode(message: str, data: bytes) -> Any:
         Unavailable: The `protobuf` runtime isn't installed.
         ValueError: `data` is no such message.
     """
-    classes, error_type = _classes()
-    decoded = classes[message]()
-    try:
-        decoded.ParseFromString(data)
-    except error_type as error:
-        raise ValueError(str(error)) from error
-    return decoded
-
-
-@cache
-def _classes() -> tuple[dict[str, Any], type[Exception]]:
-    """A class for each message, and what they raise."""
-    try:
-        from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-        from google.protobuf.descriptor_pool import DescriptorPool
-        from google.protobuf.message import DecodeError
-        from google.protobuf.message_factory import GetMessageClass
-    except ImportError as error:
-        raise Unavailable(
-            f"a profile of JAX needs protobuf, which is not installed: {error}",
-            hint="Install it with: pip install 'inferometer[jax]'",
-        ) from error
-    file = FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        if any(kind.startswith("?") for _, _, kind in fields):
-            message.oneof_decl.add(name=_VALUE)
-        for field_name, number, kind in fields:
-            label = "LABEL_REPEATED" if kind.startswith("*") else "LABEL_OPTIONAL"
-            field = message.field.add(name=field_name, number=number, label=getattr(FieldDescriptorProto, label))
-            _set_type(field, kind.lstrip("*?"))
-            if kind.startswith("?"):
-                field.oneof_index = 0
-    pool = DescriptorPool()
-    pool.Add(file)
-    return {name: GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES}, DecodeError
-
-
-def _set_type(field: Any, kind: str) -> None:
-    if kind in _MESSAGES:
-        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-    else:
-        field.type = getattr(field, f"TYPE_{kind.upper()}")
+    return _SCHEMA.decode(message, data)

@@ -58,6 +58,19 @@ class CountedLaunch(Part):
     reasons: Annotated[list[Stall] | None, says("The largest first; all of them make 1.")]
 
 
+class KernelMetric(Part):
+    """A metric of a kernel's launches, of a file whose metrics have no field of their own in the rows."""
+
+    kernel: Kernel
+    metric: Annotated[str, says("As the profiler names it (`SQ_WAVES`).")]
+    launches: Annotated[int, says("Launches that it was counted of.")]
+    total: Annotated[float, says("Over these.")]
+    mean: Annotated[float, says("Of a launch.")]
+    least: Annotated[float, says("Of a launch.")]
+    most: Annotated[float, says("Of a launch.")]
+    unit: Annotated[str | None, says("Null for a count.")]
+
+
 class Counters(Document):
     """What was counted, in the order of the file."""
 
@@ -65,6 +78,7 @@ class Counters(Document):
     launches: Annotated[int, says("Launches in the file, before `--top` and `--match`.")]
     match: Match
     rows: list[CountedLaunch]
+    metrics: Annotated[list[KernelMetric], says("Empty where rows have fields for what was counted.")]
     remarks: Remarks
     losses: Losses
 

@@ -6,6 +6,7 @@ from typing import Final
 import polars as pl
 
 from inferometer.analyses.counters.launches import LaunchCounters
+from inferometer.analyses.recording_advice import is_of_rocprof
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.measured_counters import say_above_all, shares_as_text
@@ -31,10 +32,23 @@ _FIELDS: Final = (
     Field("stall_text", "Warps Spend Cycles On", "text"),
     Field("kernel", "Kernel", "kernel"),
 )
+_METRICS: Final = (
+    Field("metric", "Counter", "text"),
+    Field("total", "Total", "number"),
+    Field("launches", "Launches", "count"),
+    Field("mean", "Avg", "number", spare=1),
+    Field("least", "Min", "number", spare=3),
+    Field("most", "Max", "number", spare=2),
+    Field("kernel", "Kernel", "kernel"),
+)
 _SHARES: Final = {field.column: field.title for field in _FIELDS if field.kind == "share"}
 _ALWAYS: Final = frozenset({"launch", "kernel"})
 _ALONE: Final = (
     "Each launch ran alone, as a rule with clocks locked and caches flushed: its time is never that of a run."
+)
+_SUMMED: Final = (
+    "Counters are as rocprofv3 names them, summed over the instances of each (XCC, shader engine). What they mean "
+    "stands in AMD's documentation; inferometer makes no shares of them."
 )
 _NO_REASONS: Final = (
     "No reasons of stalls were counted: record with ncu --set full, or --section WarpStateStats --section "
@@ -55,12 +69,16 @@ def _sections(found: LaunchCounters) -> Sequence[Section]:
     ]
     frame = found.frame.with_columns(*texts, pl.col("dram_bytes").round().cast(pl.Int64).alias("dram"))
     fields = [field for field in _FIELDS if field.column in _ALWAYS or frame[field.column].count()]
-    return [Section("Launches that were counted", fields, frame)]
+    launches = Section("Launches that were counted", fields, frame)
+    return [Section("Counters by kernel", _METRICS, found.metrics), launches] if found.metrics.height else [launches]
 
 
 def _remarks(found: LaunchCounters) -> Iterator[str]:
     if found.frame.height < found.launches:
         yield f"{format_count(found.frame.height)} of {format_count(found.launches)} launches shown."
+    if is_of_rocprof(found.format):
+        yield _SUMMED
+        return
     yield _ALONE
     yield from say_above_all(found.frame, _SHARES)
     if found.frame.height and not found.frame["reasons"].count():
