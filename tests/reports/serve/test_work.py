@@ -79,6 +79,28 @@ def test_a_kept_time_line_is_the_one_that_was_laid_out(line: Path) -> None:
     assert sorted(starts.tolist()) == sorted(trace.launches.select("start_ns").collect()["start_ns"].to_list())
 
 
+def test_the_longest_gaps_are_marked_on_it(line: Path) -> None:
+    """Times in which no stream of the device ran anything, found launch by launch."""
+    launches = inferometer.open(SAMPLES / "decode.json.gz").launches.select("start_ns", "dur_ns").collect()
+    idle: list[tuple[int, int]] = []
+    until = None
+    for start, dur in sorted(launches.iter_rows()):
+        if until is not None and start > until:
+            idle.append((until, start))
+        until = max(until or start + dur, start + dur)
+    kept = KeptLevels(line)
+    marks = [mark for mark in kept.marks if "idle for" in mark["text"]]
+    places = [(mark["start"] + kept.lanes.origin_ns, mark["end"] + kept.lanes.origin_ns) for mark in marks]
+
+    assert len(marks) == 10
+    lengths = [end - start for start, end in places]
+    assert lengths == sorted(lengths, reverse=True)
+    for start, end in places:  # each is one of these, or a part: a gap may have several causes
+        assert any(first <= start and end <= last for first, last in idle)
+    longest = sorted((last - first for first, last in idle), reverse=True)
+    assert longest[1] < lengths[0] <= longest[0]
+
+
 def test_a_level_that_is_kept_is_the_one_that_is_made(line: Path) -> None:
     kept = KeptLevels(line)
     made = Levels(kept.lanes)
