@@ -69,6 +69,7 @@ def _line(run: RunData) -> Iterator[TimeLine]:
             _alt(lanes, timeline),
             lanes,
             find_marks(lanes, None if timeline is None else timeline.gaps, run.steps, run.first.findings.findings),
+            run.shades,
         )
 
 
