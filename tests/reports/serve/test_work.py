@@ -6,6 +6,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.conformance.samples import BESIDE, NAMES
 from tests.conformance.samples import SAMPLES as SAMPLES_OF
@@ -29,6 +30,7 @@ from inferometer.reports.serve.work.line_marks import find_places
 from inferometer.reports.serve.work.opened import JobRun, open_run, text_of
 from inferometer.units import format_duration
 
+KINETO = SHARED_DATA / "traces" / "kineto"
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 
@@ -264,6 +266,22 @@ def test_what_the_list_says_is_what_summary_and_report_say(tmp_path: Path) -> No
     assert format_duration(about["step_ns"]) == next(one.value for one in numbers if one.label == "Step")
     assert (about["steps"], about["launches"]) == (len(steps), launches.height)
     assert about["date"].startswith("2026-11-26T05:44")
+
+
+@pytest.mark.skipif(not KINETO.is_dir(), reason="needs ../shared/data/traces")
+def test_the_list_has_the_step_that_the_profiler_marked(tmp_path: Path) -> None:
+    """PyTorch records no rows of `steps`: its ranges mark them."""
+    path = KINETO / "h100_vit.json.gz"
+    about = kinds.about(silent, given(path, tmp_path / "kept"))
+    trace = inferometer.open(path)
+    marked = trace.spans.filter(pl.col("span").str.starts_with("ProfilerStep#")).collect()
+    (begun,) = marked.filter(pl.col("stream").is_null())["start_ns"].to_list()
+    ends = trace.launches.select(pl.col("start_ns") + pl.col("dur_ns")).collect().to_series()
+
+    assert about["steps"] == 1
+    assert about["step_ns"] >= ends.max() - begun
+    numbers = next(part.numbers for part in overview.build(PageData(trace)).parts if isinstance(part, Numbers))
+    assert format_duration(about["step_ns"]) == next(one.value for one in numbers if one.label == "Step")
 
 
 def test_a_recording_gives_what_is_new(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.analyses.timeline.gaps import longest_gaps
 from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.analyses.timeline.work import find_work
-from inferometer.errors import InputError
+from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.reports.page.time_line.marks import find_marks
 from inferometer.trace.trace import Trace
 
@@ -25,7 +24,7 @@ Places = Callable[[Lanes], Sequence[dict[str, Any]]]
 def find_places(trace: Trace) -> tuple[pl.DataFrame | None, Places]:
     """The steps, and what makes marks as the viewer has them."""
     has_launches = trace.launches.head(1).collect().height > 0
-    steps = _steps(trace)
+    steps = LaunchEvidence(trace).steps
     gaps = longest_gaps(trace, find_work(trace), GAPS) if has_launches else None
 
     def places(lanes: Lanes) -> Sequence[dict[str, Any]]:
@@ -35,11 +34,3 @@ def find_places(trace: Trace) -> tuple[pl.DataFrame | None, Places]:
         ]
 
     return None if steps is None else steps.steps, places
-
-
-def _steps(trace: Trace) -> StepTable | None:
-    """Recorded, marked or found; None where there are none."""
-    try:
-        return step_table(trace)
-    except InputError:
-        return None
