@@ -107,6 +107,7 @@ def measure(store: Path, launches: pl.DataFrame, *, zooms: int, checked: int, ca
         first = _bytes(connection, f"{address.path}api/runs/{run}/line")
         first_ms = 1e3 * (time.perf_counter() - begun)
         truth = Truth(launches)
+        marked = truth.check_marks(first)
         found = list(_zooms(connection, f"{address.path}api/runs/{run}/rows", truth, zooms, checked))
     finally:
         server.send_signal(signal.SIGINT)
@@ -123,6 +124,7 @@ def measure(store: Path, launches: pl.DataFrame, *, zooms: int, checked: int, ca
         "worst_ms": times[-1],
         "zooms": found,
         "checked": min(checked, zooms),
+        "marked": marked,
     }
 
 
@@ -167,6 +169,17 @@ class Truth:
         self.dur = ordered["dur_ns"].to_numpy()
         self.row_at = np.searchsorted(ordered["stream"].to_numpy(), np.arange(_STREAMS + 1))
         self.length_ns = int((self.start + self.dur).max())
+
+    def check_marks(self, first: bytes) -> int:
+        """How many gaps are marked: they are as long as the longest times in which no stream ran anything."""
+        from inferometer.reports.page.time_line.pack import unpack
+
+        marks = [mark for mark in unpack(first)[0]["marks"] if "idle for" in mark["text"]]
+        in_time = np.argsort(self.start, kind="stable")
+        idle = self.start[in_time][1:] - np.maximum.accumulate((self.start + self.dur)[in_time])[:-1]
+        longest = np.sort(idle[idle > 0])[::-1][: len(marks)].tolist()
+        assert [mark["end"] - mark["start"] for mark in marks] == longest, "a mark isn't one of the longest gaps"
+        return len(marks)
 
     def check(self, header: Mapping[str, Any], columns: Mapping[str, Any], start: int, end: int) -> None:
         """Each single event is one that was written; with the merged ones, all are there that begin in whole slices."""
@@ -227,6 +240,7 @@ def render(found: Mapping[str, Any], launches: int) -> str:
         f"- {launches:,} launches on {_STREAMS} streams, a store of {found['store_bytes'] / 1e6:,.0f} MB",
         f"- Laid out once, by a job, in {found['laid_out_s']:.1f} s: {kept}",
         f"- The whole time line, as the viewer begins, the first time: {first}",
+        f"- {found['marked']} gaps are marked on it: the longest of the launches that were written",
         f"- {found['checked']} answers were compared with the launches that were written: equal to the ns",
         "",
         said,

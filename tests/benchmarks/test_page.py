@@ -11,6 +11,7 @@ FOUND = Found(
     write=Run(wall_ns=15_000_000_000, user_ns=20_000_000_000, system_ns=10**9, peak_bytes=1_500_000_000),
     page_bytes=7_000_000,
     open_ms=1_999.0,
+    busy_ms=1_030.0,
     gaps={"zoom": [16.7, 16.7, 33.4], "pan": [33.3, 33.4, 33.4]},
     heap=(10_000_000, 11_000_000),
 )
@@ -41,3 +42,8 @@ def test_the_results_say_their_place_and_how_to_repeat_them() -> None:
 
 def test_a_quantile_is_one_of_the_values() -> None:
     assert [quantile([1.0, 2.0, 3.0, 4.0], share) for share in (0, 0.5, 0.95, 1)] == [1, 3, 4, 4]
+
+
+def test_the_processor_s_time_is_said_beside_the_bars() -> None:
+    text = render(FOUND, {"cpu": "EPYC", "cores_used": 2, "cores": 2, "load_average_1min": 1}, "Chrome")
+    assert "- CPU time: the command 21.0 s, drawing the page 1.03 s\n" in text

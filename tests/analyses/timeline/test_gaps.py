@@ -6,14 +6,17 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import SHARED_DATA
 from tests.effort import examples
 from tests.traces import trace_of
 
+import inferometer
 from inferometer.analyses.selection import Selection
-from inferometer.analyses.timeline.gaps import CAUSES, find_gaps, sum_causes
+from inferometer.analyses.timeline.gaps import CAUSES, find_gaps, longest_gaps, sum_causes
 from inferometer.analyses.timeline.work import find_work
 from inferometer.trace.trace import Trace
 
+KINETO = SHARED_DATA / "traces" / "kineto"
 FIRST = {"kernel": "first", "start_ns": 0, "dur_ns": 100_000, "process": 1, "correlation_id": 1}
 NEXT = {"kernel": "next", "start_ns": 200_000, "dur_ns": 1_000, "process": 1, "correlation_id": 2}
 TO_HOST = {"kind": "memcpy", "kernel": "Memcpy DtoH (Device -> Pageable)"}
@@ -372,3 +375,43 @@ def slow_wait(wait: dict[str, Any], call: dict[str, Any], launches: list[dict[st
     if not copies or key[1] is None:
         return bool(wait["api"] == "cudaMemcpy")
     return max(each["start_ns"] + each["dur_ns"] for each in copies) <= wait["start_ns"] + wait["dur_ns"]
+
+
+TIMES = st.integers(0, 400_000)
+
+
+@given(
+    st.lists(st.tuples(TIMES, st.integers(0, 60_000), st.integers(1, 3)), min_size=1, max_size=12),
+    st.lists(st.tuples(TIMES, st.integers(0, 90_000), st.integers(1, 12), st.booleans()), max_size=12),
+    st.integers(1, 6),
+    st.booleans(),
+)
+@examples(60)
+def test_the_longest_gaps_are_those_of_all_gaps(
+    works: list[tuple[int, int, int]], called: list[tuple[int, int, int, bool]], count: int, is_window: bool
+) -> None:
+    """Rows sorted in plain Python; ids that occur again, waits, calls that nothing has, and windows among them."""
+    launches = [
+        {"start_ns": start, "dur_ns": dur, "device": f"gpu:{i % 2}", "process": 1, "correlation_id": at}
+        for i, (start, dur, at) in enumerate(works)
+    ]
+    calls = [
+        call(start, start + dur, "cudaStreamSynchronize" if waits else "cudaLaunchKernel", correlation_id=at)
+        for start, dur, at, waits in called
+    ]
+    trace = trace_of(launches, calls=calls)
+    work = find_work(trace, Selection(between_ns=(1, 150_000)) if is_window else None)
+    every = find_gaps(trace, work).to_dicts()
+    every.sort(key=lambda gap: (-gap["gap_ns"], gap["place"], gap["gap_start_ns"]))
+    assert longest_gaps(trace, work, count).to_dicts() == every[:count]
+
+
+@pytest.mark.skipif(not KINETO.is_dir(), reason="needs ../shared/data/traces")
+@pytest.mark.parametrize("name", ["a100_nccl", "v100_graph_branches"])
+def test_the_longest_gaps_of_a_real_trace_are_its_own(name: str) -> None:
+    trace = inferometer.open(KINETO / f"{name}.json.gz")
+    work = find_work(trace)
+    every = find_gaps(trace, work).to_dicts()
+    every.sort(key=lambda gap: (-gap["gap_ns"], gap["place"], gap["gap_start_ns"]))
+    assert longest_gaps(trace, work, 10).to_dicts() == every[:10]
+    assert len(every) > 10

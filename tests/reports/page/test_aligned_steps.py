@@ -226,7 +226,7 @@ def test_names_of_a_hostile_file_are_text_on_a_phone(tab: Tab, shown: Any, theme
     assert "</script><script>hacked = 1" in tab.run(SAID)
     assert tab.run("typeof hacked") == "undefined"
     assert tab.run("document.querySelectorAll('img').length") == 0
-    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert tab.problems == []
 
 

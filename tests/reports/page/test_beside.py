@@ -153,7 +153,7 @@ def test_on_a_wide_screen_both_stand_side_by_side_and_on_a_phone_below_each_othe
         ["Base", True],
         ["Candidate", True],
     ]
-    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 @needs_chromium

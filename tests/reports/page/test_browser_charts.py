@@ -165,6 +165,15 @@ def test_labels_fit_on_a_phone_and_are_whole_when_asked(tab: Tab, show: Callable
     assert hover(tab).startswith(name)
 
 
+def test_a_list_of_long_names_to_choose_from_has_room_on_a_phone(tab: Tab, show: Callable[..., None]) -> None:
+    names = [f"cutlass_gemm_{n}_with_a_name_that_is_wider_than_a_phone_is" for n in range(2)]
+    buttons = [{"label": name, "method": "restyle", "args": [{"x": [[1, 2]]}]} for name in names]
+    show(bars(["a", "b"], updatemenus=[{"buttons": buttons}]), width=390, mobile=True)
+    assert tab.run("document.querySelector('.choose select').options.length") == 2
+    assert tab.run("document.querySelector('.choose select').getBoundingClientRect().right") <= 390
+    assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 @pytest.mark.parametrize("kind", ["empty", "null", "one", "same", "huge", "negative"])
 def test_numbers_that_are_few_or_far_out_draw_without_a_problem(tab: Tab, show: Callable[..., None], kind: str) -> None:
     few: dict[str, list[Any]] = {

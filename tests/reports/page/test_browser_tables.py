@@ -125,6 +125,29 @@ def test_columns_that_do_not_fit_are_the_most_spare_ones_and_can_be_asked_for(
     assert tab.run(excess) > 0
 
 
+def test_a_second_column_of_names_is_left_out_rather_than_broken_letter_by_letter(
+    tab: Tab, show: Callable[..., None]
+) -> None:
+    columns = [f"c{n}" for n in range(11)]
+    fields = [Field("name", "Name", "name"), *(Field(c, f"Column {c}", "ns") for c in columns)]
+    fields.append(Field("after", "After", "kernel", 5))
+    kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+    show(
+        Grid(
+            Section(
+                "Wide",
+                fields,
+                pl.DataFrame({"name": ["a"] * 4, **dict.fromkeys(columns, [10**9] * 4), "after": [kernel] * 4}),
+            )
+        )
+    )
+    cells = "[...document.querySelectorAll('td:has(> .long)')].filter(cell => cell.offsetParent)"
+    widths = tab.run(f"{cells}.map(cell => cell.offsetWidth)")
+    assert all(width >= 100 for width in widths)
+    tab.run("document.querySelector('.columns').click()")
+    assert tab.run("document.querySelector('td:has(> .long)').offsetWidth") >= 100
+
+
 def test_columns_that_only_rows_have_are_gone_while_all_groups_are_folded(tab: Tab, show: Callable[..., None]) -> None:
     show(grid(group="family"))
     seen = "[...document.querySelectorAll('thead th')].filter(head => head.offsetParent).map(head => head.textContent)"

@@ -393,7 +393,7 @@ def test_a_phone_has_all_without_scrolling_sideways(tab: Tab, server: Served, vi
     where = f"run/{server.id_of('base.json')}/{view}" if view else ""
     visit(tab, server, where, width=390, mobile=True)
     tab.wait("document.querySelector('.waiting') === null")
-    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def test_a_server_that_ends_is_noticed(tab: Tab, folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.conformance.samples import BESIDE, NAMES
 from tests.conformance.samples import SAMPLES as SAMPLES_OF
@@ -29,6 +30,7 @@ from inferometer.reports.serve.work.line_marks import find_places
 from inferometer.reports.serve.work.opened import JobRun, open_run, text_of
 from inferometer.units import format_duration
 
+KINETO = SHARED_DATA / "traces" / "kineto"
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 
@@ -77,6 +79,28 @@ def test_a_kept_time_line_is_the_one_that_was_laid_out(line: Path) -> None:
     streams = [row for row, lane in enumerate(kept.row_lane) if kept.lanes[lane].kind == "stream"]
     starts = np.concatenate([kept.start_ns[slice(*kept.row_at[row : row + 2])] for row in streams]) + kept.origin_ns
     assert sorted(starts.tolist()) == sorted(trace.launches.select("start_ns").collect()["start_ns"].to_list())
+
+
+def test_the_longest_gaps_are_marked_on_it(line: Path) -> None:
+    """Times in which no stream of the device ran anything, found launch by launch."""
+    launches = inferometer.open(SAMPLES / "decode.json.gz").launches.select("start_ns", "dur_ns").collect()
+    idle: list[tuple[int, int]] = []
+    until = None
+    for start, dur in sorted(launches.iter_rows()):
+        if until is not None and start > until:
+            idle.append((until, start))
+        until = max(until or start + dur, start + dur)
+    kept = KeptLevels(line)
+    marks = [mark for mark in kept.marks if "idle for" in mark["text"]]
+    places = [(mark["start"] + kept.lanes.origin_ns, mark["end"] + kept.lanes.origin_ns) for mark in marks]
+
+    assert len(marks) == 10
+    lengths = [end - start for start, end in places]
+    assert lengths == sorted(lengths, reverse=True)
+    for start, end in places:  # each is one of these, or a part: a gap may have several causes
+        assert any(first <= start and end <= last for first, last in idle)
+    longest = sorted((last - first for first, last in idle), reverse=True)
+    assert longest[1] < lengths[0] <= longest[0]
 
 
 def test_a_level_that_is_kept_is_the_one_that_is_made(line: Path) -> None:
@@ -242,6 +266,22 @@ def test_what_the_list_says_is_what_summary_and_report_say(tmp_path: Path) -> No
     assert format_duration(about["step_ns"]) == next(one.value for one in numbers if one.label == "Step")
     assert (about["steps"], about["launches"]) == (len(steps), launches.height)
     assert about["date"].startswith("2026-11-26T05:44")
+
+
+@pytest.mark.skipif(not KINETO.is_dir(), reason="needs ../shared/data/traces")
+def test_the_list_has_the_step_that_the_profiler_marked(tmp_path: Path) -> None:
+    """PyTorch records no rows of `steps`: its ranges mark them."""
+    path = KINETO / "h100_vit.json.gz"
+    about = kinds.about(silent, given(path, tmp_path / "kept"))
+    trace = inferometer.open(path)
+    marked = trace.spans.filter(pl.col("span").str.starts_with("ProfilerStep#")).collect()
+    (begun,) = marked.filter(pl.col("stream").is_null())["start_ns"].to_list()
+    ends = trace.launches.select(pl.col("start_ns") + pl.col("dur_ns")).collect().to_series()
+
+    assert about["steps"] == 1
+    assert about["step_ns"] >= ends.max() - begun
+    numbers = next(part.numbers for part in overview.build(PageData(trace)).parts if isinstance(part, Numbers))
+    assert format_duration(about["step_ns"]) == next(one.value for one in numbers if one.label == "Step")
 
 
 def test_a_recording_gives_what_is_new(tmp_path: Path) -> None:

@@ -58,7 +58,38 @@ def find_gaps(trace: Trace, work: Work, columns: Sequence[str] = COLUMNS) -> pl.
     `waited_in`, the call in which the host was waiting when the device went idle, and `wait_end_ns`, when it returned.
     Both names of calls are categorical.
     """
-    gaps = _with_waits(trace, _with_calls(trace, _between_launches(work)))
+    return _explained(trace, work, _between_launches(work), columns)
+
+
+def longest_gaps(trace: Trace, work: Work, count: int) -> pl.DataFrame:
+    """The longest so many rows of `find_gaps`, the longest first: calls are looked for of gaps that may be among them.
+
+    A gap may be several rows, so a shorter gap of one cause may have a longer row: gaps are asked for once more, down
+    to the length of the last row found.
+    """
+    gaps = _between_launches(work)
+    length = (pl.col("start_ns") - pl.col("dry_ns")).alias("length_ns")
+    lengths = gaps.select(length.top_k(count)).to_series()
+    least_ns = int(lengths.min() or 0)  # type: ignore[arg-type]
+    found = top_gaps(_explained(trace, work, gaps.filter(length >= least_ns), COLUMNS, few=True), count)
+    reached_ns = int(found["gap_ns"].min() or 0) if found.height == count else 0  # type: ignore[arg-type]
+    if reached_ns >= least_ns:
+        return found
+    return top_gaps(_explained(trace, work, gaps.filter(length >= reached_ns), COLUMNS, few=True), count)
+
+
+def top_gaps(gaps: pl.DataFrame, count: int) -> pl.DataFrame:
+    """The longest so many of these rows, the longest first, of equal ones the first."""
+    order = ["gap_ns", "place", "gap_start_ns"]
+    longest = gaps.top_k(count, by=order, reverse=[False, True, True])
+    return longest.sort(order, descending=[True, False, False])
+
+
+def _explained(
+    trace: Trace, work: Work, between: pl.DataFrame, columns: Sequence[str], *, few: bool = False
+) -> pl.DataFrame:
+    """These gaps with their causes. `few`: of the trace's calls only theirs are read."""
+    gaps = _with_waits(trace, _with_calls(trace, between, few=few))
     gaps = _part_late(_part_waits(gaps.with_columns(_cause().cast(pl.Enum(CAUSES)).alias("cause"))))
     gaps = part_pauses(gaps, recorder_pauses(trace), "recorder")
     gaps = gaps.rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"}).drop(CALL_KEY)
@@ -163,22 +194,34 @@ def _edges(work: Work, schema: pl.Schema) -> list[pl.DataFrame]:
     return [pl.concat([pl.DataFrame(schema=schema), part], how="diagonal") for part in (before, after)]
 
 
-def _with_calls(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
+def _with_calls(trace: Trace, gaps: pl.DataFrame, *, few: bool) -> pl.DataFrame:
     """The call that queued what ended each gap, and whether work of the same call had begun before the gap."""
-    calls = trace.compact("calls").select("api", *_THREAD, "start_ns", "dur_ns", "correlation_id").collect()
+    known = trace.compact("calls").select("api", *_THREAD, "start_ns", "dur_ns", "correlation_id")
+    calls = (known.filter(_is_of(gaps)) if few else known).collect()
     called = calls.select("api", "thread", called_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns"))
     of = gather_known(called, find_calls(gaps, calls))
-    return gaps.hstack([*of.get_columns(), _same_call(trace, gaps)])
+    return gaps.hstack([*of.get_columns(), _same_call(gaps, _with_several(trace, _is_of(gaps) if few else None))])
 
 
-def _same_call(trace: Trace, gaps: pl.DataFrame) -> pl.Series:
+def _is_of(gaps: pl.DataFrame) -> pl.Expr:
+    """Rows that have the id of work that ended one of these gaps."""
+    return pl.col("correlation_id").is_in(gaps["correlation_id"].drop_nulls().unique().implode())
+
+
+def _with_several(trace: Trace, wanted: pl.Expr | None) -> pl.LazyFrame:
+    """Launches that may share their call with others: of the wanted ones all, else those whose id occurs again."""
+    launches = trace.launches.select(*CALL_KEY, "start_ns")
+    if wanted is not None:
+        return launches.filter(wanted)
+    ids = trace.launches.select("correlation_id").collect()["correlation_id"]
+    several = _repeated(ids.fill_null(0).to_numpy())
+    return launches.filter(pl.lit(pl.Series(several))) if several.any() else launches.clear()
+
+
+def _same_call(gaps: pl.DataFrame, several: pl.LazyFrame) -> pl.Series:
     """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
-    several = _repeated(trace.launches.select("correlation_id").collect()["correlation_id"].fill_null(0).to_numpy())
-    if not several.any():
-        return pl.repeat(value=False, n=gaps.height, dtype=pl.Boolean, eager=True).alias("same_call")
     graphs = (
-        trace.launches.select(*CALL_KEY, "start_ns")
-        .filter(pl.lit(pl.Series(several)), pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
+        several.filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
         .group_by(CALL_KEY)
         .agg(pl.col("start_ns").min().alias("first_ns"), pl.len())
         .filter(pl.col("len") > 1)

@@ -13,7 +13,7 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives, sum_messages
 from inferometer.analyses.timeline.exposure import device_exposure, stream_times
-from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS, find_gaps, number_of_gaps, sum_causes
+from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS, find_gaps, number_of_gaps, sum_causes, top_gaps
 from inferometer.analyses.timeline.ranks import Ranks, compare_ranks
 from inferometer.analyses.timeline.remarks import find_remarks
 from inferometer.analyses.timeline.strip import BLOCKS, Glyphs, Strip, cut_strip
@@ -129,9 +129,7 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _longest(gaps: pl.DataFrame, origin_ns: int, top: int) -> pl.DataFrame:
-    order = ["gap_ns", "place", "gap_start_ns"]
-    longest = gaps.top_k(top, by=order, reverse=[False, True, True])
-    return longest.sort(order, descending=[True, False, False]).select(
+    return top_gaps(gaps, top).select(
         (pl.col("gap_start_ns") - origin_ns).alias("at_ns"),
         *("gap_ns", *PLACE, "gap_start_ns", "cause", pl.col("waited_in").cast(pl.String), "wait_end_ns"),
         *(pl.col("api").cast(pl.String), "called_ns", "call_end_ns"),

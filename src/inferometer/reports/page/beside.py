@@ -1,8 +1,8 @@
 """The sections of two runs as one: what is narrow stands side by side, what is wide is a switch between the runs.
 
-Charts, lists and sentences of both runs are set next to each other, those of one title in one row. Tables, and charts
-that need the page's width (call trees, heat maps), are seen one run at a time. Nothing of either run is left out: what
-both say in the same words stands there once, what one run lacks is reported above.
+Charts, lists and sentences of both runs are set next to each other, those of one title or kind in one row. Tables, and
+charts that need the page's width (call trees, heat maps), are seen one run at a time. Nothing of either run is left
+out: what both say in the same words stands there once, what one run lacks is reported above.
 """
 
 from collections.abc import Iterator, Sequence
@@ -102,7 +102,9 @@ def points_or_none(points: Sequence[Point], title: str = "") -> Points | None:
 
 def _key(part: Part) -> tuple[str, str]:
     """What parts of two runs are set next to each other by."""
-    title = part.title if isinstance(part, Chart | Points | Stack) else part.kind if isinstance(part, Words) else ""
+    if isinstance(part, Chart):
+        return "Chart", part.pair
+    title = part.title if isinstance(part, Points | Stack) else part.kind if isinstance(part, Words) else ""
     return type(part).__name__, title
 
 

@@ -96,7 +96,8 @@ class Grid:
 class Chart:
     """A figure. `alt` says in a sentence what it shows, for those who can't see it, and for Markdown.
 
-    A menu (`layout["updatemenus"]`) becomes a plain list to choose from, which a keyboard can use.
+    A menu (`layout["updatemenus"]`) becomes a plain list to choose from, which a keyboard can use. Of two runs, charts
+    of one `kind` stand next to each other; empty: those of one title.
     """
 
     title: str
@@ -104,6 +105,12 @@ class Chart:
     data: Sequence[dict[str, Any]]
     layout: dict[str, Any]
     height: int = 360
+    kind: str = ""
+
+    @property
+    def pair(self) -> str:
+        """What charts of two runs are paired by."""
+        return self.kind or self.title
 
 
 @dataclass(frozen=True)
@@ -151,12 +158,16 @@ class Mark:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows."""
+    """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows.
+
+    `shades`: colours of families of kernels, of `shades.family_shades`; None: in the order of their time.
+    """
 
     title: str
     alt: str
     lanes: Lanes
     marks: Sequence[Mark] = ()
+    shades: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

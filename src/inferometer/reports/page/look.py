@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from inferometer.analyses.compare.causes.counters import Entity
 from inferometer.analyses.compare.comparison import Comparison, compare
 from inferometer.analyses.compare.tests import are_repeated
@@ -17,6 +19,8 @@ from inferometer.analyses.timeline.timeline import Timeline, find_timeline
 from inferometer.errors import InputError
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.first_look import FirstLook, first_look
+from inferometer.names.decoding import decode_frame
+from inferometer.reports.page.shades import family_shades
 from inferometer.trace.facts import without_folders
 from inferometer.trace.trace import Trace
 
@@ -54,11 +58,13 @@ class RunData:
     Args:
         trace: The run, opened with all tables.
         asked: What was reported about it.
+        base: The run that it is compared with: families of both have its colours.
     """
 
-    def __init__(self, trace: Trace, asked: PageOptions | None = None) -> None:
+    def __init__(self, trace: Trace, asked: PageOptions | None = None, base: "RunData | None" = None) -> None:
         self.trace = _to_share(trace)
         self.asked = asked or PageOptions()
+        self._base = base
 
     @cached_property
     def first(self) -> FirstLook:
@@ -79,6 +85,21 @@ class RunData:
         """All kernels, as the file names them."""
         counters = self.asked.counters
         return kernel_table(self.trace) if counters is None else kernel_table(self.trace, counters=_to_share(counters))
+
+    @cached_property
+    def families(self) -> pl.DataFrame:
+        """Of the first table of kernels: `family`, `total_ns`, `count` (null if not told), the largest first."""
+        frame = self.kernels.frame
+        known = decode_frame(frame["kernel"]).select("kernel", "family")
+        count = pl.when(pl.col("count").null_count() == 0).then(pl.col("count").sum()).alias("count")
+        sums = frame.join(known, on="kernel", how="left").group_by("family").agg(pl.col("total_ns").sum(), count)
+        return sums.sort("total_ns", "family", descending=[True, False])
+
+    @cached_property
+    def shades(self) -> Mapping[str, str]:
+        """The colour of each family, as `family_shades` has it: the base's families first, in its order."""
+        first = [] if self._base is None else self._base.families["family"].to_list()
+        return family_shades([*first, *self.families["family"].to_list()])
 
     @cached_property
     def launches(self) -> LaunchEvidence:
@@ -151,7 +172,7 @@ class PageData:
     def __init__(self, trace: Trace, candidate: Trace | None = None, asked: PageOptions | None = None) -> None:
         self.asked = asked or PageOptions()
         self.base = RunData(trace, self.asked)
-        self.candidate = None if candidate is None else RunData(candidate, self.asked)
+        self.candidate = None if candidate is None else RunData(candidate, self.asked, self.base)
 
     @property
     def runs(self) -> tuple[RunData, ...]:

@@ -1,8 +1,8 @@
 """Charts of two runs on the same scales, so that equal lengths are equal amounts.
 
-Two charts of one title get axes of the same range: the one that holds what both draw. Times are in the larger unit of
-both, but for charts with times on both axes, which keep theirs. Left alone are axes of names, those that have a range,
-those that are logarithmic in one chart only, and charts with a menu, which draw one thing at a time.
+Two charts of one title or kind get axes of the same range: the one that holds what both draw. Times are in the larger
+unit of both, but for charts with times on both axes, which keep theirs. Left alone are axes of names, those that have a
+range, those that are logarithmic in one chart only, and charts with a menu, which draw one thing at a time.
 """
 
 import math
@@ -14,6 +14,7 @@ from typing import Any
 from inferometer.reports.page.blocks import Block, Chart, Part
 from inferometer.reports.page.drawing import ns_per
 from inferometer.reports.page.sampling import rounded
+from inferometer.reports.page.shared_shades import share_shades
 
 _ROOM = 0.04  # of the range, on either side
 _DIGITS = 6
@@ -23,20 +24,20 @@ Range = tuple[float, float]
 
 
 def share_scales(base: Block | None, candidate: Block | None) -> tuple[Block | None, Block | None]:
-    """Both sections, the charts that they share on the same scales."""
+    """Both sections, the charts that they share on the same scales and in the same colours."""
     if base is None or candidate is None:
         return base, candidate
-    left, right = (_by_title(block.parts) for block in (base, candidate))
-    return _scaled(base, right), _scaled(candidate, left)
+    left, right = (_by_pair(block.parts) for block in (base, candidate))
+    return _scaled(base, right), share_shades(_scaled(candidate, left), left)
 
 
-def _by_title(parts: Iterable[Part]) -> dict[str, Chart]:
-    return {part.title: part for part in parts if isinstance(part, Chart)}
+def _by_pair(parts: Iterable[Part]) -> dict[str, Chart]:
+    return {part.pair: part for part in parts if isinstance(part, Chart)}
 
 
 def _scaled(block: Block, others: Mapping[str, Chart]) -> Block:
     parts = [
-        _with_ranges(part, others[part.title]) if isinstance(part, Chart) and part.title in others else part
+        _with_ranges(part, others[part.pair]) if isinstance(part, Chart) and part.pair in others else part
         for part in block.parts
     ]
     return replace(block, parts=parts)
@@ -96,6 +97,8 @@ def _shared_range(chart: Chart, other: Chart, name: str) -> Range | None:
         return None
     unit = ns_per(axes[1]) / ns_per(axes[0])
     low, high = min(own[0], others[0] * unit), max(own[1], others[1] * unit)
+    if any(axis.get("rangemode") == "tozero" for axis in axes):
+        low = min(low, 0.0)
     stands_on_zero = low == 0
     if axes[0].get("type") == "log":
         low, high = math.log10(low), math.log10(high)

@@ -161,7 +161,7 @@ def test_dark_and_light_are_the_page_s_and_nothing_is_wider_than_a_phone(
     assert tab.run(pixel) == "ffffff"
     tab.run("document.getElementById('theme').click()")
     tab.wait(f"{pixel} === '1a1614'")
-    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert tab.run("document.querySelector('.time-line').classList.contains('tl-narrow')") is (width < 500)
 
 

@@ -84,6 +84,18 @@ def test_levels_in_the_browser_are_those_of_the_analysis(tab: Tab, show: Callabl
 
 
 @real
+def test_what_a_zoom_needs_is_made_while_nothing_else_is_to_be_done(tab: Tab, show: Callable[..., None]) -> None:
+    """Of each row that was drawn merged: every third level between its finest and the one that was drawn."""
+    show(inferometer.open(KINETO / "h100_vit.json.gz"))
+    rows = f"[...{VIEWER}.source.levels.values()].filter(row => row.known.size > 1)"
+    keys = f"{rows}.map(row => [...row.known.keys()].sort((a, b) => a - b))"
+    first = tab.run(f"{rows}.map(row => Math.max(...row.known.keys()))")
+    assert first
+    wanted = [sorted({*range(0, level, 3), level}) for level in first]
+    tab.wait(f"JSON.stringify({keys}) === {json.dumps(json.dumps(wanted, separators=(',', ':')))}")
+
+
+@real
 def test_where_events_are_merged_hover_and_sums_say_so_and_stay_exact(tab: Tab, tmp_path: Path) -> None:
     trace = inferometer.open(KINETO / "v100_graph_branches.json.gz")
     line = find_lanes(trace)

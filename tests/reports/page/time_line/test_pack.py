@@ -153,12 +153,13 @@ def test_a_gap_leads_to_the_finding_about_its_cause_and_back() -> None:
     run = RunData(trace)
     finding = Finding(rule="r", severity="high", title="t", evidence=(), next="n", parts=("idle.host_late",))
     assert run.lanes is not None
-    marks = find_marks(run.lanes, run.timeline, None, [finding])
+    assert run.timeline is not None
+    marks = find_marks(run.lanes, run.timeline.gaps, None, [finding])
     assert {mark.section for mark in marks if "the host was late" in mark.text} == {"findings"}
     first = marks[0]
     assert find_address(finding, run.timeline) == f"#timeline?at={first.start_ns}-{first.end_ns}"
     assert find_address(Finding(rule="r", severity="low", title="t", evidence=(), next="n"), run.timeline) == ""
-    assert {mark.section for mark in find_marks(run.lanes, run.timeline, None)} == {"timeline"}
+    assert {mark.section for mark in find_marks(run.lanes, run.timeline.gaps, None)} == {"timeline"}
 
 
 def test_many_samples_are_thinned_to_their_extremes_and_that_is_said() -> None:

@@ -35,7 +35,12 @@ def launch_sort(kind: str, name: str) -> Sort:
         return "whole graphs", "graph"
     if find_collective(name):
         return "communication", "kernel"
-    return f"{decode(name).family.replace('_', ' ')} kernels", "kernel"
+    return family_words(decode(name).family), "kernel"
+
+
+def family_words(family: str) -> str:
+    """What kernels of a family are called."""
+    return f"{family.replace('_', ' ')} kernels"
 
 
 def host_sort(kind: str, name: str) -> Sort:

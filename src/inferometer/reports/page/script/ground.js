@@ -68,9 +68,11 @@ function formatted(kind, value) {
 // Text that has to fit: its middle goes, since what tells names apart often stands at their end.
 
 const pen = document.createElement("canvas").getContext("2d");
+const family = getComputedStyle(document.body).fontFamily; // asked for once: each time, the style is made up to date
 
 function widthOf(text, size = 12) {
-  pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  const font = `${size}px ${family}`;
+  if (font !== pen.written) pen.font = pen.written = font;
   return pen.measureText(text).width;
 }
 

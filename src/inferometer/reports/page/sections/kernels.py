@@ -3,7 +3,7 @@
 Tables that a source printed are shown each for itself: they may count the same time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
@@ -12,9 +12,10 @@ from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
-from inferometer.reports.page.drawing import TimeUnit, color, kernel_labels
+from inferometer.reports.page.drawing import TimeUnit, kernel_labels
 from inferometer.reports.page.look import RunData
 from inferometer.reports.page.section import RunSection
+from inferometer.reports.page.shades import REST
 from inferometer.reports.page.tree_boxes import ALL, GROUND, Box, icicle
 from inferometer.reports.views.kernels import fields_of, title_of
 from inferometer.reports.views.layout import Field, Section
@@ -50,7 +51,7 @@ def build(run: RunData) -> Block | None:
     parts: list[Part] = [Words(text, "note") for text in notes]
     for table in tables[:TABLES]:
         known = _with_names(table.frame)
-        parts += [*_charts(table, known), _grid(table, known)]
+        parts += [*_charts(table, known, run.shades), _grid(table, known)]
     if len(tables) > TABLES:
         rest = f"{len(tables) - TABLES:,} more tables of the source are not shown here: inferometer kernels --section."
         parts.append(Words(rest, "note"))
@@ -72,11 +73,11 @@ def _grid(table: KernelTable, known: pl.DataFrame) -> Grid:
     return Grid(Section(title_of(table), (*times, *_TOLD, name), known), group="family")
 
 
-def _charts(table: KernelTable, known: pl.DataFrame) -> Iterator[Chart]:
+def _charts(table: KernelTable, known: pl.DataFrame, shades: Mapping[str, str]) -> Iterator[Chart]:
     timed = _by_class(known) if table.steps else known
     timed = timed.filter(pl.col("total_ns") > 0)
     if timed.height:
-        yield _bars(table, timed) if timed.height <= FEW else _tree(table, timed)
+        yield _bars(table, timed, shades) if timed.height <= FEW else _tree(table, timed, shades)
 
 
 def _by_class(known: pl.DataFrame) -> pl.DataFrame:
@@ -106,10 +107,9 @@ def _families(timed: pl.DataFrame) -> pl.DataFrame:
     return sums.sort("total_ns", "family", descending=[True, False])
 
 
-def _bars(table: KernelTable, timed: pl.DataFrame) -> Chart:
+def _bars(table: KernelTable, timed: pl.DataFrame, shades: Mapping[str, str]) -> Chart:
     labels = kernel_labels(timed["kernel"].to_list())
     unit = TimeUnit.of(float(timed["total_ns"][0]))
-    families = {family: color(i) for i, family in enumerate(timed["family"].unique(maintain_order=True))}
     data = {
         "type": "bar",
         "orientation": "h",
@@ -117,7 +117,7 @@ def _bars(table: KernelTable, timed: pl.DataFrame) -> Chart:
         "y": [labels[kernel] for kernel in timed["kernel"]],
         "text": [format_share(share) for share in timed["share"]],
         "customdata": timed["kernel"].to_list(),
-        "marker": {"color": [families[family] for family in timed["family"]]},
+        "marker": {"color": [_shade(family, shades) for family in timed["family"]]},
         "hovertemplate": f"%{{customdata}}<br>%{{x}} {unit.name}, %{{text}}<extra></extra>",
         "showlegend": False,
     }
@@ -125,17 +125,19 @@ def _bars(table: KernelTable, timed: pl.DataFrame) -> Chart:
     return Chart(f"{title_of(table)}: time", _main_fact(table, timed), [data], layout, height=120 + 26 * timed.height)
 
 
-def _tree(table: KernelTable, timed: pl.DataFrame) -> Chart:
-    return icicle(f"{title_of(table)}: time by family", _main_fact(table, timed), _boxes(table, timed), {}, depth=1)
+def _tree(table: KernelTable, timed: pl.DataFrame, shades: Mapping[str, str]) -> Chart:
+    return icicle(
+        f"{title_of(table)}: time by family", _main_fact(table, timed), _boxes(table, timed, shades), {}, depth=1
+    )
 
 
-def _boxes(table: KernelTable, timed: pl.DataFrame) -> Iterator[Box]:
+def _boxes(table: KernelTable, timed: pl.DataFrame, shades: Mapping[str, str]) -> Iterator[Box]:
     """All kernels, their families, and the kernels of each: every level adds up to the table's time."""
     labels = kernel_labels(timed["kernel"].head(LEAVES).to_list())
     own, rest = timed.head(LEAVES), timed.slice(LEAVES)
     yield Box(ALL, "", _ALL, _ALL, _text(table.total_ns, table.total_ns), GROUND, table.total_ns)
     for i, (family, family_ns) in enumerate(_families(timed).iter_rows()):
-        shade = color(i)
+        shade = _shade(family, shades)
         yield Box(f"f{i}", ALL, family, family, _text(family_ns, table.total_ns), shade, family_ns)
         kernels = own.filter(pl.col("family") == family)
         for j, (kernel, time_ns) in enumerate(kernels.select("kernel", "total_ns").iter_rows()):
@@ -144,6 +146,10 @@ def _boxes(table: KernelTable, timed: pl.DataFrame) -> Iterator[Box]:
         if others.height:
             words, time_ns = f"other {others.height:,} kernels", int(others["total_ns"].sum())
             yield Box(f"f{i}rest", f"f{i}", words, words, _text(time_ns, table.total_ns), shade, time_ns)
+
+
+def _shade(family: str | None, shades: Mapping[str, str]) -> str:
+    return f"var({shades.get(family or '', REST)})"
 
 
 def _text(time_ns: int, total_ns: int) -> str:

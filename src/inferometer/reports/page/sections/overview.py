@@ -3,7 +3,7 @@
 Numbers of several devices are of all their windows together. What a file can't show is said in the number's place.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -16,12 +16,13 @@ from inferometer.analyses.steps.usual import UsualSteps, find_usual
 from inferometer.analyses.timeline.budget import COMMUNICATION, COMPUTE, COPIES, IDLE, SEVERAL, describe_part
 from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
-from inferometer.names.decoding import decode_frame
 from inferometer.reports.page.beside import beside
 from inferometer.reports.page.blocks import Block, Number, Numbers, Part, Slice, Stack, Words
-from inferometer.reports.page.drawing import REST_COLOR, color
+from inferometer.reports.page.drawing import color
 from inferometer.reports.page.look import PageData, RunData
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.shades import COLLECTIVE
+from inferometer.reports.page.shades import COPIES as COPIES_SHADE
 from inferometer.units import format_counted, format_duration, format_share
 
 TITLE: Final = "At a glance"
@@ -30,8 +31,7 @@ NONE: Final = "-"
 _SMALL = 0.005  # of the windows: smaller parts are one slice
 _CAUSES = 3  # named in the number; all of them are in the bar
 _NO_LAUNCHES = "The file holds no single launches."
-_SHADES = {SEVERAL: color(7), COPIES: REST_COLOR, IDLE: "var(--line)"}
-_COLLECTIVE = "collective"  # the family of kernels that communicate
+_SHADES = {SEVERAL: color(7), COPIES: f"var({COPIES_SHADE})", IDLE: "var(--line)"}
 _ORDER = (COMPUTE, SEVERAL, COMMUNICATION, COPIES, IDLE)
 
 
@@ -45,14 +45,13 @@ def build(look: PageData) -> Block:
 
 def _parts(run: RunData, *, is_alone: bool = True) -> Iterator[Part]:
     links = _Links(is_alone)
-    families = _families(run)
     timeline = None if run.timeline is None or run.timeline.devices.is_empty() else run.timeline
-    numbers = [_busy(timeline, links), _idle(timeline, links), _family(run, families, links), _step(run.steps, links)]
+    numbers = [_busy(timeline, links), _idle(timeline, links), _family(run, links), _step(run.steps, links)]
     yield Numbers([number for number in numbers if number.value != NONE])
     yield from _unknown([number for number in numbers if number.value == NONE])
     budget = run.first.findings.budget
     if budget["time_ns"].sum():
-        yield _stack(budget, families["family"].to_list(), links)
+        yield _stack(budget, run.shades, links)
 
 
 def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
@@ -116,17 +115,8 @@ def _cause(name: str) -> str:
     return describe_part(IDLE, name).removeprefix("idle: ")
 
 
-def _families(run: RunData) -> pl.DataFrame:
-    """Families of the first table of kernels: `family`, `total_ns`, `count` (null if not told), the largest first."""
-    frame = run.kernels.frame
-    known = decode_frame(frame["kernel"]).select("kernel", "family")
-    count = pl.when(pl.col("count").null_count() == 0).then(pl.col("count").sum()).alias("count")
-    sums = frame.join(known, on="kernel", how="left").group_by("family").agg(pl.col("total_ns").sum(), count)
-    return sums.sort("total_ns", "family", descending=[True, False])
-
-
-def _family(run: RunData, families: pl.DataFrame, links: _Links) -> Number:
-    total_ns = run.kernels.total_ns
+def _family(run: RunData, links: _Links) -> Number:
+    families, total_ns = run.families, run.kernels.total_ns
     if families.is_empty() or not total_ns:
         return Number("Largest family", NONE, "The file holds neither launches nor sums by kernel.")
     name, family_ns, count = families.row(0)
@@ -159,7 +149,7 @@ def _spread(usual: UsualSteps) -> str:
     return f"Median of {which} {of}{work}; MAD {mad}, 95th percentile {p95}."
 
 
-def _stack(budget: pl.DataFrame, families: list[str], links: _Links) -> Stack:
+def _stack(budget: pl.DataFrame, shades: Mapping[str, str], links: _Links) -> Stack:
     whole_ns = int(budget["time_ns"].sum())
     parts = budget.group_by("sort", "name").agg(pl.col("time_ns").sum())
     order = pl.col("sort").replace_strict({sort: n for n, sort in enumerate(_ORDER)}, return_dtype=pl.Int64)
@@ -168,7 +158,7 @@ def _stack(budget: pl.DataFrame, families: list[str], links: _Links) -> Stack:
     small = parts.filter(is_small)
     shown = parts if small.height < 2 else parts.filter(~is_small)
     slices = [
-        Slice(describe_part(sort, name), _text(ns, whole_ns), ns / whole_ns, _shade(sort, name, families), link)
+        Slice(describe_part(sort, name), _text(ns, whole_ns), ns / whole_ns, _shade(sort, name, shades), link)
         for sort, name, ns in shown.iter_rows()
         for link in [links.family(name) if sort == COMPUTE and name else links.timeline]
     ]
@@ -184,11 +174,11 @@ def _text(ns: int, whole_ns: int) -> str:
     return f"{format_duration(ns)}, {format_share(ns / whole_ns)}"
 
 
-def _shade(sort: str, name: str | None, families: list[str]) -> str:
-    """The colour that a family has among the kernels."""
-    family = _COLLECTIVE if sort == COMMUNICATION else name
+def _shade(sort: str, name: str | None, shades: Mapping[str, str]) -> str:
+    """The colour that a family has on the whole page."""
+    family = COLLECTIVE if sort == COMMUNICATION else name
     if sort in (COMPUTE, COMMUNICATION):
-        return color(families.index(family)) if family in families else "var(--warning)"
+        return f"var({shades[family]})" if family is not None and family in shades else "var(--warning)"
     return _SHADES[sort]
 
 

@@ -56,13 +56,14 @@ def build(run: RunData) -> Block | None:
         *_roofline(found, found.device),
     ]
     parts += [_bars(found.by[by], by) for by in _NAMES if found.by[by]["key"].drop_nulls().len()]
-    parts += [Grid(_without_bars(section)) for section in sections_of(replace(found, top=TABLE))]
+    parts += [Grid(_to_read(section)) for section in sections_of(replace(found, top=TABLE))]
     return Block("roofline", _TITLE, parts)
 
 
-def _without_bars(section: Section) -> Section:
-    """Charts draw them here."""
-    return replace(section, fields=[field for field in section.fields if field.column != BAR])
+def _to_read(section: Section) -> Section:
+    """Without bars, since charts draw them here; the op heads a row, not the operator, which few ops are."""
+    fields = [field for field in section.fields if field.column != BAR]
+    return replace(section, fields=sorted(fields, key=lambda field: field.column == "operator"))
 
 
 def _roofline(found: Roofline, device: Device) -> Iterator[Part]:
@@ -101,7 +102,7 @@ def _chart(dots: pl.DataFrame, device: Device) -> Chart:
         ),
     ]
     layout = {"xaxis": intensity_axis(), "yaxis": rate_axis("reached"), "hovermode": "closest"}
-    return Chart(f"Roofline of {device.name}", _alt(dots), data, layout, height=620)
+    return Chart(f"Roofline of {device.name}", _alt(dots), data, layout, height=620, kind="roofline")
 
 
 def _points(dots: pl.DataFrame, family: str, shade: str, largest_ns: int) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def _line(run: RunData) -> Iterator[TimeLine]:
             "What ran when",
             _alt(lanes, timeline),
             lanes,
-            find_marks(lanes, timeline, run.steps, run.first.findings.findings),
+            find_marks(lanes, None if timeline is None else timeline.gaps, run.steps, run.first.findings.findings),
+            run.shades,
         )
 
 

@@ -31,11 +31,14 @@ async function unpack(packed) {
 }
 
 function wholes(bytes, at, size, width) {
+  const planes = Array.from({ length: width }, (_, plane) => bytes.subarray(at + plane * size, at + (plane + 1) * size));
+  if (width < 2) return new Uint32Array(planes[0] ?? size);
   const values = width <= 4 ? new Uint32Array(size) : new Float64Array(size);
-  let factor = 1;
-  for (let plane = 0; plane < width; plane += 1) {
-    const begin = at + plane * size;
-    for (let i = 0; i < size; i += 1) values[i] += bytes[begin + i] * factor;
+  const [lowest, second, ...others] = planes;
+  for (let i = 0; i < size; i += 1) values[i] = lowest[i] + second[i] * 256;
+  let factor = 65536;
+  for (const plane of others) {
+    for (let i = 0; i < size; i += 1) values[i] += plane[i] * factor;
     factor *= 256;
   }
   return values;
@@ -70,11 +73,12 @@ function startsOf(gap, dur, ends) {
   return start;
 }
 
-function summed(packed, isSigned) {
+// Zigzag differences, added up from `before` on.
+function summed(packed, before) {
   const values = new Float64Array(packed.length);
-  let sum = 0;
+  let sum = before;
   for (let i = 0; i < packed.length; i += 1) {
-    sum += isSigned ? (packed[i] % 2 ? -(packed[i] + 1) / 2 : packed[i] / 2) : packed[i];
+    sum += packed[i] % 2 ? -(packed[i] + 1) / 2 : packed[i] / 2;
     values[i] = sum;
   }
   return values;

@@ -31,7 +31,7 @@ class Head {
     const busy = new Float64Array(Math.max(1, Math.floor(this.width)));
     const scale = busy.length / view.length;
     for (const { line, single, from, to, slices, sliceFrom, sliceTo, level } of
-      await this.source.rows(shown, 0, view.length, busy.length)) {
+      await this.source.rows(shown, 0, view.length, this.width * this.ratio)) {
       for (let i = from; i < to; i += 1) spread(busy, line.start[single[i]] * scale, line.dur[single[i]] * scale, 1);
       const size = 2 ** level;
       for (let i = sliceFrom; i < sliceTo; i += 1) {

@@ -27,11 +27,22 @@ class RowLevels {
     const wanted = Math.max(level, this.finest);
     let known = this.known.get(wanted);
     if (!known) {
-      const step = Math.ceil(wanted / STRIDE - 1) * STRIDE; // each of these is made of the one before: that is quick
+      // The first one is drawn soonest if it is made of the finest at once, the others of the step before: that is quick.
+      const step = this.known.size > 1 ? Math.ceil(wanted / STRIDE - 1) * STRIDE : this.finest;
       known = merge(this.line, this.at(Math.max(step, this.finest)), wanted);
       this.known.set(wanted, known);
     }
     return known;
+  }
+
+  // Makes the next step that isn't known; false where all are.
+  prepare() {
+    const coarsest = Math.max(...this.known.keys());
+    let step = this.finest;
+    while (this.known.has(step) && step < coarsest) step = (Math.floor(step / STRIDE) + 1) * STRIDE;
+    if (step >= coarsest) return false;
+    this.at(step);
+    return true;
   }
 }
 
@@ -44,18 +55,18 @@ function merge(line, finer, level) {
   const short = merged.length;
   const factor = 2 ** (level - finer.level);
   const slices = new Slices(line, 2 * short + old.n);
-  let i = 0;
-  let j = 0;
-  while (i < short || j < old.n || slices.hasRest) {
-    const ofEvent = i < short ? Math.floor(start[merged[i]] / size) : Infinity;
-    const ofSlice = j < old.n ? Math.floor(old.at[j] / factor) : Infinity;
+  let [i, j] = [0, 0];
+  const eventAt = () => (i < short ? Math.floor(start[merged[i]] / size) : Infinity);
+  const sliceAt = () => (j < old.n ? Math.floor(old.at[j] / factor) : Infinity);
+  let [ofEvent, ofSlice] = [eventAt(), sliceAt()];
+  while (ofEvent < Infinity || ofSlice < Infinity || slices.hasRest) {
     const at = Math.min(ofEvent, ofSlice, slices.hasRest ? slices.restAt : Infinity);
     slices.begin(at);
-    while (j < old.n && Math.floor(old.at[j] / factor) === at) {
+    for (; ofSlice === at; ofSlice = sliceAt()) {
       slices.add(old.category[j], old.ns[j], old.count[j], old.longest[j], old.longestNs[j]);
       j += 1;
     }
-    while (i < short && Math.floor(start[merged[i]] / size) === at) {
+    for (; ofEvent === at; ofEvent = eventAt()) {
       slices.event(merged[i], (at + 1) * size);
       i += 1;
     }
@@ -85,25 +96,35 @@ function parted({ dur }, events, size) {
   return { single, merged, shortest };
 }
 
-// Builds slices in order; what reaches into the next slice waits for it.
+// Builds slices in order; what reaches into the next slice waits for it. Its columns grow as they fill: of a million
+// events few slices are left.
 class Slices {
   constructor(line, most) {
     this.line = line;
     this.n = 0;
-    this.out = {
-      at: new Float64Array(most), category: new Uint16Array(most), ns: new Float64Array(most),
-      count: new Float64Array(most), longest: new Uint32Array(most), longestNs: new Float64Array(most),
-    };
+    this.most = most;
+    this.room(Math.min(most, 1024));
     const categories = line.categories.length;
     this.ns = new Float64Array(categories);
     this.count = new Float64Array(categories);
     this.longest = new Uint32Array(categories);
     this.longestNs = new Float64Array(categories).fill(-1);
-    this.touched = [];
+    this.touched = new Uint16Array(categories);
+    this.touches = 0;
     this.hasRest = false;
     this.restAt = 0;
     this.restNs = 0;
     this.restEvent = 0;
+  }
+
+  room(size) {
+    const old = this.out;
+    this.size = size;
+    this.out = {
+      at: new Float64Array(size), category: new Uint16Array(size), ns: new Float64Array(size),
+      count: new Float64Array(size), longest: new Uint32Array(size), longestNs: new Float64Array(size),
+    };
+    if (old) for (const column of COLUMNS) this.out[column].set(old[column]);
   }
 
   begin(at) {
@@ -130,7 +151,7 @@ class Slices {
   }
 
   add(category, ns, count, longest, longestNs) {
-    if (this.longestNs[category] < 0) this.touched.push(category);
+    if (this.longestNs[category] < 0) this.touch(category);
     this.ns[category] += ns;
     this.count[category] += count;
     if (longestNs > this.longestNs[category]) {
@@ -139,19 +160,33 @@ class Slices {
     }
   }
 
+  // Categories stay in order: most slices have one or two.
+  touch(category) {
+    const { touched } = this;
+    let place = this.touches;
+    for (; place > 0 && touched[place - 1] > category; place -= 1) touched[place] = touched[place - 1];
+    touched[place] = category;
+    this.touches += 1;
+  }
+
   end() {
-    this.touched.sort((a, b) => a - b);
-    for (const category of this.touched) {
-      const { out, n } = this;
-      out.at[n] = this.slice;
-      out.category[n] = category;
-      for (const column of ["ns", "count", "longest", "longestNs"]) out[column][n] = this[column][category];
-      this.ns[category] = 0;
-      this.count[category] = 0;
-      this.longestNs[category] = -1;
-      this.n += 1;
-    }
-    this.touched.length = 0;
+    if (this.n + this.touches > this.size) this.room(Math.min(this.most, 2 * this.size + this.touches));
+    for (let i = 0; i < this.touches; i += 1) this.put(this.touched[i]);
+    this.touches = 0;
+  }
+
+  put(category) {
+    const { out, n } = this;
+    out.at[n] = this.slice;
+    out.category[n] = category;
+    out.ns[n] = this.ns[category];
+    out.count[n] = this.count[category];
+    out.longest[n] = this.longest[category];
+    out.longestNs[n] = this.longestNs[category];
+    this.ns[category] = 0;
+    this.count[category] = 0;
+    this.longestNs[category] = -1;
+    this.n += 1;
   }
 
   done() {

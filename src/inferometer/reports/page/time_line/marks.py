@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
+import polars as pl
+
 from inferometer.analyses.steps.table import StepTable
 from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.analyses.timeline.lanes.events import Lanes
@@ -28,12 +30,19 @@ _CAUSES: Final = {
 
 
 def find_marks(
-    lanes: Lanes, timeline: Timeline | None, steps: StepTable | None, findings: Sequence[Finding] = ()
+    lanes: Lanes, gaps: pl.DataFrame | None, steps: StepTable | None, findings: Sequence[Finding] = ()
 ) -> Sequence[Mark]:
-    """Gaps, the longest first, then disturbed steps in their order. A gap whose cause a finding names leads there."""
+    """Gaps in their order, then disturbed steps in theirs. A gap whose cause a finding names leads there.
+
+    Args:
+        lanes: The time line that has them.
+        gaps: Those that are marked: `Timeline.gaps` or rows of `find_gaps`.
+        steps: Of which those that are disturbed are marked.
+        findings: What the page has about the run.
+    """
     named = {part for finding in findings for part in finding.parts}
-    gaps = [] if timeline is None else [*_gaps(timeline, lanes.origin_ns, named)]
-    return [*gaps, *([] if steps is None else _steps(steps, lanes.origin_ns))]
+    marks = [] if gaps is None else [*_gaps(gaps, lanes.origin_ns, named)]
+    return [*marks, *([] if steps is None else _steps(steps, lanes.origin_ns))]
 
 
 def find_address(finding: Finding, timeline: Timeline | None) -> str:
@@ -45,8 +54,8 @@ def find_address(finding: Finding, timeline: Timeline | None) -> str:
     return ""
 
 
-def _gaps(timeline: Timeline, origin_ns: int, named: Set[str]) -> Iterator[Mark]:
-    for row in timeline.gaps.iter_rows(named=True):
+def _gaps(gaps: pl.DataFrame, origin_ns: int, named: Set[str]) -> Iterator[Mark]:
+    for row in gaps.iter_rows(named=True):
         words, tone = _CAUSES[row["cause"]]
         start_ns = row["gap_start_ns"] - origin_ns
         text = f"{place_name(row['rank'], row['device'])} idle for {format_duration(row['gap_ns'])}: {words}"

@@ -93,7 +93,7 @@ def _fitting(line: TimeLine, most_bytes: int) -> tuple[bytes | None, Excerpt]:
     """The columns with at most so many bytes, None where not even the names have room."""
     lanes = thin_samples(line.lanes)
     more = {
-        "colors": category_colors(lanes.categories),
+        "colors": category_colors(lanes.categories, line.shades),
         "marks": [
             {"start": mark.start_ns, "end": mark.end_ns, "text": mark.text, "tone": mark.tone}
             | ({"href": f"#{mark.section}"} if mark.section else {})

@@ -12,8 +12,7 @@ class Line {
     this.dur = columns.dur;
     this.start = startsOf(columns.gap, columns.dur, this.rowEnds);
     this.name = columns.name;
-    this.tie = summed(columns.tie, true).map((tie) => tie - 1); // -1: none
-    this.place = columns.place && summed(columns.place, false);
+    this.packedTie = columns.tie;
     this.category = Uint16Array.from(header.name_category);
     this.categories = header.categories;
     this.sliceEnds = partEnds(columns.row_slices);
@@ -23,6 +22,14 @@ class Line {
     };
     this.samples = samplesOf(header, columns);
   }
+
+  // Unpacked when it is asked for: a page of a million events is drawn before anyone follows one.
+  get tie() {
+    this.ties ||= summed(this.packedTie, -1); // -1: none
+    return this.ties;
+  }
+
+  set tie(ties) { this.ties = ties; }
 
   rowOf(event) {
     return lowerBound(this.rowEnds, event + 1) - 1;
@@ -69,6 +76,16 @@ class EmbeddedSource {
       this.levels.set(row, levels);
     }
     return levels;
+  }
+
+  // Makes what zooming needs, a step at a time, while there is nothing else to do.
+  prepare() {
+    const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 100));
+    const step = () => {
+      for (const levels of this.levels.values()) if (levels.prepare()) return whenIdle(step);
+      return undefined;
+    };
+    whenIdle(step);
   }
 
   async rows(lanes, start, end, pixels) {

@@ -106,7 +106,7 @@ class Viewer {
     }
     this.arrange();
     this.head.size(this.width, devicePixelRatio || 1);
-    this.head.activity(this.view).then(() => this.redraw());
+    if (!this.head.whole) this.head.activity(this.view).then(() => this.redraw());
     if (this.paper) this.ask(); // a frame would come too late
     else this.redraw();
   }
@@ -156,6 +156,7 @@ class Viewer {
     if (this.chosen !== null) this.drawChosen();
     this.head.draw({ view, palette, range: this.range, marks: this.marks, mark: this.mark });
     this.nameLanes(items);
+    if (!this.drawn) this.source.prepare();
     this.drawn = (this.drawn || 0) + 1;
   }
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.steps.table import step_table
 from inferometer.analyses.steps.usual import find_usual
 from inferometer.analyses.tables.summary import device_times
 from inferometer.errors import clean
+from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.trace.facts import Facts
 from inferometer.trace.trace import Trace
 
@@ -24,6 +24,7 @@ def describe(trace: Trace) -> dict[str, Any]:
     window = trace.window()
     devices = device_times(trace)
     steps = trace.steps.select("phase", "dur_ns").drop_nulls("dur_ns").collect()
+    timed = LaunchEvidence(trace).steps  # recorded, marked or found
     wall = None if window is None else window[1] - window[0]
     return {
         "format": facts.format,
@@ -38,8 +39,8 @@ def describe(trace: Trace) -> dict[str, Any]:
         "busy_share": _busy_share(devices),
         "launches": counts["launches"],
         "rows": {name: count for name, count in counts.items() if count},
-        "steps": steps.height,
-        "step_ns": find_usual(step_table(trace)).median_ns if steps.height else None,
+        "steps": steps.height if timed is None or steps.height else timed.steps.height,
+        "step_ns": None if timed is None else find_usual(timed).median_ns,
         "warnings": trace.losses.warnings(),
         "tags": [*_tags(facts, counts, steps)],
     }

@@ -85,8 +85,12 @@ function drawBars(bars, panel, layout) {
     layer.append(draw("rect", { class: "mark", x, y, width, height, style: `fill:${barColor(bar)}` }));
     const text = inside(bar.trace.text, bar.index);
     if (isAcross && text) layer.append(barText(String(text), b, a, y + height / 2, panel));
-    const said = saidOf(bar.trace, bar.index, isAcross ? { x: value, y: bar.place } : { x: bar.place, y: value });
-    spots.push({ x: isAcross ? b : x + width / 2, y: isAcross ? y + height / 2 : a, box: [x, y, width, height], said });
+    spots.push({
+      x: isAcross ? b : x + width / 2,
+      y: isAcross ? y + height / 2 : a,
+      box: [x, y, width, height],
+      get said() { return saidOf(bar.trace, bar.index, isAcross ? { x: value, y: bar.place } : { x: bar.place, y: value }); },
+    });
   }
   return { layer, spots };
 }
@@ -143,7 +147,7 @@ function drawScatter(trace, panel, below) {
     });
   }
   const spots = trace.hoverinfo === "skip" ? [] : points.flatMap((point, index) => point
-    ? [{ x: point[0], y: point[1], said: saidOf(trace, index, { x: trace.x[index], y: trace.y[index] }) }] : []);
+    ? [{ x: point[0], y: point[1], get said() { return saidOf(trace, index, { x: trace.x[index], y: trace.y[index] }); } }] : []);
   return { layer, spots, points };
 }
 
