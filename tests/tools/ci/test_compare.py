@@ -127,6 +127,7 @@ def test_a_command_that_fails_ends_it(folder: Path) -> None:
         ({"INFEROMETER_MAX_REGRESSION": "-3"}, 'expected a percentage as in 2.5, found "-3"'),
         ({"INFEROMETER_MAX_REGRESSION": "3`id`"}, "expected a percentage"),
         ({"INFEROMETER_COMMENT": "yes"}, 'INFEROMETER_COMMENT: expected true or false, found "yes"'),
+        ({"INFEROMETER_STRICT": "1"}, 'INFEROMETER_STRICT: expected true or false, found "1"'),
         ({"INFEROMETER_OUT": "a\nverdict=no difference"}, "expected names of one line"),
     ],
 )
@@ -191,6 +192,21 @@ def test_recorded_samples_pass_and_fail_as_they_should(
     assert lines[4].startswith(f"**{outcome.capitalize()}: ")
 
 
+@pytest.mark.parametrize(("strict", "code", "said"), [("false", 0, "passed"), ("true", 1, "failed")])
+def test_results_of_a_benchmark_are_compared_and_what_is_not_proven_is_said(
+    strict: str, code: int, said: str, real: Path
+) -> None:
+    base, candidate = (str(ROOT / "samples" / "engines" / f"llama_bench_{number}.json") for number in (1, 2))
+    done = run(real, INFEROMETER_BASE=base, INFEROMETER_CANDIDATE=candidate, INFEROMETER_STRICT=strict)
+    assert done.returncode == code
+    assert done.stderr.startswith("not proven: ")
+    assert done.stdout.startswith(f"check {said}\noutcome=unclear\nverdict=unclear\nratio=\n")
+    comment = (real / "inferometer-report" / "comment.md").read_text("utf-8")
+    assert comment.startswith(f"**Check {said}**")
+    assert "\nNot proven: a regression is neither shown nor excluded.\n" in comment
+    assert "### Tests side by side" in comment
+
+
 def test_a_program_is_recorded_on_both_sides(real: Path) -> None:
     """It isn't Python and has no steps: its counters are compared, nothing is claimed, and the check doesn't pass."""
     done = run(real, INFEROMETER_BASE_COMMAND="sleep 0.5", INFEROMETER_CANDIDATE_COMMAND="sleep 0.5; true")
@@ -226,7 +242,7 @@ def test_the_guide_names_every_input_and_output_of_the_action() -> None:
     inputs, _, rest = ACTION.partition("\noutputs:")
     outputs, _, _ = rest.partition("\nruns:")
     names = re.findall(r"^  ([a-z-]+):$", inputs + outputs, re.MULTILINE)
-    assert len(names) == 15
+    assert len(names) == 16
     assert [name for name in names if f"| `{name}` |" not in page] == []
     for variable in re.findall(r"\$\{(INFEROMETER_\w+):-", SCRIPT.read_text("utf-8")):
         assert f"`{variable}`" in page
