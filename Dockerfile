@@ -1,6 +1,6 @@
 # Inferometer for CI: docker build -t inferometer . && docker run --rm -v "$PWD:/work" inferometer summary trace.json.gz
 # Extras: docker build --build-arg EXTRAS=mcp .
-FROM python:3.12-slim-bookworm AS build
+FROM python:3.12.14-slim-bookworm@sha256:0f5b26b9518d002b6173fd61daad821fa340635ebfec5bba471013f9ca114579 AS build
 ARG EXTRAS=""
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE constraints.txt ./
@@ -10,7 +10,7 @@ RUN python -m venv /opt/inferometer \
     && /opt/inferometer/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt \
         ".${EXTRAS:+[$EXTRAS]}"
 
-FROM python:3.12-slim-bookworm
+FROM python:3.12.14-slim-bookworm@sha256:0f5b26b9518d002b6173fd61daad821fa340635ebfec5bba471013f9ca114579
 COPY --from=build /opt/inferometer /opt/inferometer
 RUN useradd --create-home --uid 1000 inferometer
 ENV PATH=/opt/inferometer/bin:$PATH

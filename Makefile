@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 LP_NUM_THREADS=1
 # Each core has a worker of pytest: further threads of a library would wait for one another, and spin as they do.
 
-.PHONY: help run test test-all check format benchmark fuzz mutants docs release-check webgpu-deps clean
+.PHONY: help run test test-all check format benchmark fuzz mutants docs release-check docker-check webgpu-deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build
 
 release-check: $(VENV)/.dev ## Build sdist and wheel into dist/, install the wheel with every Python on PATH
 	$(VENV)/bin/python tools/release_check.py $(if $(TAG),--tag '$(TAG)') $(PYTHONS)
+
+docker-check: $(VENV)/.dev ## Run the Dockerfile without Docker: as root, with debootstrap; PYTHON312=FOLDER of a Python 3.12
+	$(VENV)/bin/python tools/docker_check.py $(if $(PYTHON312),--python '$(PYTHON312)')
 
 webgpu-deps: ## Install a Vulkan driver that runs WebGPU on the CPU; CHROMIUM=1: a browser too
 	@if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \

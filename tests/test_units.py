@@ -14,6 +14,7 @@ from inferometer.units import (
     format_counted,
     format_duration,
     format_ranges,
+    format_rows,
     format_share,
     parse_bytes,
     parse_duration,
@@ -188,6 +189,10 @@ def test_a_printed_size_reads_back_within_a_thousandth(size_bytes: int, binary: 
 
 def test_counts_and_shares() -> None:
     assert format_count(12_345) == "12,345"
+    assert [format_rows(1, table) for table in ("launches", "calls", "memory_events", "log")] == [
+        *("1 launch", "1 call", "1 memory_event", "1 log"),
+    ]
+    assert format_rows(12_345, "launches") == "12,345 launches"
     assert [format_counted(count, "call") for count in (0, 1, 12_345)] == ["0 calls", "1 call", "12,345 calls"]
     assert format_share(0.57) == "57.0 %"
     assert format_share(1.25) == "125.0 %"

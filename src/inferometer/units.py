@@ -111,6 +111,12 @@ def format_counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
+def format_rows(count: int, table: str) -> str:
+    """Rows of a table, by its name, which is a plural: `1 launch`, `12,345 memory_events`."""
+    ending = "es" if table.endswith("ches") else "s"
+    return f"{count:,} {table.removesuffix(ending) if count == 1 else table}"
+
+
 def format_share(share: float | None) -> str:
     """A share of 1 as a percentage with one decimal: 0.57 is `57.0 %`. Shares outside 0..1 aren't clipped."""
     return MISSING if share is None else f"{share * 100:.1f} %"

@@ -70,6 +70,21 @@ def test_check_fails_on_a_regression_beyond_noise(
     assert run("compare", *pair, *options, capsys=capsys)[0] == code
 
 
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 1)])
+def test_what_is_not_proven_is_said_and_fails_where_that_is_asked_for(
+    options: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [SLOW.parent / "engines" / f"llama_bench_{number}.json" for number in (1, 2)]
+    found, out, err = run("compare", *runs, "--check", "--json", *options, capsys=capsys)
+    (wide,) = [test for test in json.loads(out)["tests"] if test["interval"][1] > 1.1]
+    said = f"not proven: {wide['name']} may take {wide['interval'][1]:.3f} times as long as before (95 %)."
+    assert (found, err) == (code, f"{said} More repetitions narrow that.\n")
+
+
+def test_what_is_proven_passes_a_strict_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compare", NORMAL, NORMAL, "--check", "--strict", capsys=capsys)[::2] == (0, "")
+
+
 def test_more_normal_runs_come_from_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         shutil.copytree(NORMAL, tmp_path / name)
@@ -85,6 +100,7 @@ def test_more_normal_runs_come_from_a_folder(tmp_path: Path, capsys: pytest.Capt
         ((NORMAL, ABNORMAL, "--base-set", "nowhere"), 3, "expected a folder of normal runs"),
         ((NORMAL, ABNORMAL, "--hardware", "abacus"), 3, "abacus"),
         ((NORMAL, ABNORMAL, "--max-regression", "3"), 2, "--check"),
+        ((NORMAL, ABNORMAL, "--strict"), 2, "--check"),
         ((NORMAL, ABNORMAL, "--check", "--max-regression", "nan"), 2, "not a number"),
         ((NORMAL, ABNORMAL, "--json", "--csv"), 2, "mutually exclusive"),
         ((NORMAL, ABNORMAL, "--pairing", "cross"), 2, "--published"),

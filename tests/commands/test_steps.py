@@ -9,6 +9,7 @@ from tests.kineto_files import call, kernel, write_file
 from tests.webgpu_log_files import write_log
 
 from inferometer.commands.main import main
+from inferometer.names import decode
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "decode.json.gz"
 
@@ -220,3 +221,27 @@ def test_a_log_has_no_launches_and_says_what_was_different(log_file: Path, capsy
     _, out, _ = run(log_file, capsys=capsys)
     assert "What was different in disturbed steps" in out
     assert "Launch-bound" not in out
+
+
+def test_classes_are_shown_as_what_their_kernels_names_say(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(SAMPLE, "--json", capsys=capsys)
+    classes = [row["class"] for row in json.loads(out)["classes"]]
+    known = [decode(name).short_name for name in classes if decode(name).is_known]
+    assert len(known) > 15
+    _, out, _ = run(SAMPLE, "--top", "100", capsys=capsys)
+    shown = out.partition("Classes of kernels")[2]
+    assert all(name in shown for name in known)
+    assert "flashinfer::" not in shown
+    _, out, _ = run(SAMPLE, "--top", "100", "--raw", "--full", capsys=capsys)
+    assert all(name in out for name in classes)
+
+
+def test_only_the_most_disturbed_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    recorded = SAMPLE.parent / "h200" / "normal.ifm"
+    _, out, _ = run(recorded, "--json", capsys=capsys)
+    disturbed = [row for row in json.loads(out)["steps"] if row["disturbed"]]
+    lost = sorted(disturbed, key=lambda row: row["excess_ns"] + row["gap_excess_ns"], reverse=True)[:3]
+    _, out, _ = run(recorded, "--top", "3", capsys=capsys)
+    table = out.partition("Disturbed steps")[2].partition("\n\n")[0].splitlines()
+    assert [int(line.split()[0]) for line in table[3:6]] == sorted(row["step"] for row in lost)
+    assert table[6] == f"3 of {len(disturbed)} disturbed steps shown."

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 
+import polars as pl
 import pytest
 
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.analyses.tables.summary import Summary
-from inferometer.reports.markdown import escape_markdown, render_markdown
+from inferometer.reports.markdown import escape_markdown, markdown_table, render_markdown
+from inferometer.reports.views.layout import Field, Section
 
 
 def test_a_kernel_table(table: KernelTable, golden: Callable[[str, str], None]) -> None:
@@ -35,6 +37,15 @@ def test_nothing_from_the_file_is_markup(hostile: Summary) -> None:
     for row in re.findall(r"^\| (.*) \|$", text.replace("&#8203;", ""), re.MULTILINE):
         assert not re.search(r"(?<!\\)(?:\\\\)*[<>\[\]`*_~&{}]", row)
     assert r"\<script\>alert(1)\</script\>" in text
+
+
+def test_a_mangled_kernel_is_demangled_unless_names_are_asked_for_as_they_are() -> None:
+    fields = [Field("what", "Op or kernel", "kernel", kernel_where="is_kernel")]
+    rows = {"what": ["_Z4gemmPf", "_Z4gemmPf", None], "is_kernel": [True, False, True]}
+    section = Section("Rows", fields, pl.DataFrame(rows))
+    shown = [line.strip("| ") for line in markdown_table(section).splitlines()[4:]]
+    assert shown == ["gemm(float\\*)", r"\_Z4gemmPf", "-"]
+    assert r"\_Z4gemmPf" in markdown_table(section, raw=True).splitlines()[4]
 
 
 @pytest.mark.parametrize(

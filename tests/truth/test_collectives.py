@@ -18,11 +18,14 @@ WORDS = {
     "nccl:all_reduce": "all-reduce",
     "nccl:all_to_all": "all-to-all",
     "nccl:_all_gather_base": "all-gather",
+    "nccl:_reduce_scatter_base": "reduce-scatter",
 }
 BYTES = {"BFloat16": 2, "Float": 4, "Long": 8}
 NEXT = {
     "rank0_sampled": "Let two micro-batches take turns",
     "rank1_sampled": "Let two micro-batches take turns",
+    "v100_graph_branches": "Let two micro-batches take turns",
+    "a100_idle_64": "Record how much it exchanges, and the other ranks: a long all-reduce either moves much",
     "mi300_resnet_ddp": "Let it run while something still computes (data parallel: smaller buckets, bucket_cap_mb)",
 }
 
@@ -33,7 +36,8 @@ def word(launch: Launch) -> tuple[str, bool]:
     if recorded is not None:
         return WORDS[recorded], False
     called = [WORDS[name] for _, name in launch.callers if name in WORDS]
-    return (called[-1], True) if called else ("communication", False)
+    by_name = "send-recv" if "SendRecv" in launch.name else "communication"
+    return (called[-1], True) if called else (by_name, False)
 
 
 def message(launches: list[Launch]) -> str:
@@ -102,11 +106,11 @@ def test_each_sentence_is_what_the_file_says(name: str, shared_data: Path) -> No
     assert finding.next.startswith(NEXT[name])
 
 
-@pytest.mark.parametrize("name", ["a100_nccl", "v100_graph_branches", "a100_idle_64"])
-def test_it_is_silent_where_less_than_a_fifth_is_exposed(name: str, shared_data: Path) -> None:
+@pytest.mark.parametrize("name", ["a100_nccl"])
+def test_it_is_silent_where_less_than_a_twelfth_is_exposed(name: str, shared_data: Path) -> None:
     found = capture(shared_data / "traces" / "kineto" / f"{name}.json.gz")
     talking = [each for each in found.launches if each.is_communication]
-    assert exposed(computing(found), {"all": talking})["all"] < 0.2 * found.window_ns
+    assert exposed(computing(found), {"all": talking})["all"] < 0.08 * found.window_ns
     assert ask(found.path, RULE) is None
 
 

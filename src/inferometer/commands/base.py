@@ -160,7 +160,7 @@ class Output:
         elif self.form == "markdown":
             from inferometer.reports.markdown import render_markdown
 
-            self.write(render_markdown(result))
+            self.write(render_markdown(result, raw=bool(_remembered("raw"))))
         else:
             from inferometer.reports.terminal import render_terminal
 

@@ -56,6 +56,7 @@ def run(
 
     model, ran_on = modelled.model(), modelled.ran_on()
     trace = source.open(rank=rank)
+    modelled.refuse_unused(trace)
     found = find_findings(
         trace,
         model=model,

@@ -106,6 +106,7 @@ def _open(
 
     trace = source.open()
     other = None if candidate is None else TraceArgument(candidate, source.format, source.limited).open()
+    modelled.refuse_unused(trace, *([] if other is None else [other]))
     return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken, counted, asked_thresholds()))
 
 

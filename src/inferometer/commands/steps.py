@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    FORMATS,
+    Output,
+    TraceArgument,
+    command,
+    output_options,
+    raw_option,
+    source_argument,
+)
 from inferometer.commands.options.selection import top_option
 
 if TYPE_CHECKING:
@@ -33,6 +41,7 @@ _PHASES = ("prefill", "decode", "mixed", "unknown")
 )
 @click.option("--serving-run", type=int, metavar="N", help="Of a --serving FILE with several runs, this one, from 0.")
 @top_option("Steps and classes", default=20)
+@raw_option(handed_on=False)
 @output_options(*FORMATS)
 def run(
     source: TraceArgument,

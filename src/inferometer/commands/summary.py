@@ -31,6 +31,7 @@ def run(source: TraceArgument, top: int, rank: int | None, raw: bool, modelled: 
     from inferometer.findings.first_look import first_look
 
     trace = source.open(rank=rank, early=True)
+    modelled.refuse_unused(trace)
     found = first_look(
         trace,
         top=top,

@@ -10,7 +10,7 @@ _PAIR = late_re(r"([a-z]\w*)\*([a-z]\w*)", re.ASCII)  # a dtype that multiplies 
 
 def short(*words: object) -> str:
     """The words that are there, in order, as many as fit; of a dtype of two types `bf16×mxfp4`."""
-    text = " ".join([_readable(str(word)) for word in words if word is not None and word != ""])
+    text = " ".join([readable_type(str(word)) for word in words if word is not None and word != ""])
     if len(text) <= LONGEST_SHORT_NAME:
         return text
     cut = text[: LONGEST_SHORT_NAME + 1].rsplit(" ", 1)[0]
@@ -22,7 +22,8 @@ def size(*numbers: int | None) -> str:
     return "x".join(str(number) for number in numbers if number is not None)
 
 
-def _readable(word: str) -> str:
+def readable_type(word: str) -> str:
+    """A dtype as people read it: `bf16×mxfp4` of `bf16*mxfp4`, which data have; any other text as it is."""
     pair = _PAIR.fullmatch(word) if "*" in word else None
     return f"{pair[1]}×{pair[2]}" if pair else word
 

@@ -13,8 +13,8 @@ from tests.commands.test_command_line import run
 from tests.traces import trace_of
 
 from inferometer import Trace
+from inferometer.analyses.compare.check import check_steps
 from inferometer.analyses.compare.comparison import compare
-from inferometer.commands.compare import _is_regression
 
 LAYERS = 8
 OF_LAYER = ("gemm_kernel", "norm_kernel", "rope_kernel")
@@ -48,7 +48,7 @@ def test_a_step_that_does_its_work_twice_is_slower_and_fails_the_check(*, with_h
     assert found.comparable.step_ratio == pytest.approx(1.1 if with_host else 2, rel=0.02)
     assert "The step is slower" in found.judged.why
     assert "Every function is called 2.00 times as often per step." in found.judged.why
-    assert _is_regression(found, 0.0)
+    assert check_steps(found, 0.0).failed
 
 
 def test_more_layers_are_named_though_most_names_are_outside_of_them() -> None:
@@ -58,7 +58,7 @@ def test_more_layers_are_named_though_most_names_are_outside_of_them() -> None:
         "3 of 8 functions are called 1.50 times as often per step: 12 in place of 8 times, or multiples of that, "
         "as with more layers."
     )
-    assert _is_regression(found, 0.0)
+    assert check_steps(found, 0.0).failed
 
 
 def test_what_only_the_end_of_a_step_calls_gives_windows_of_layers_no_ratio() -> None:
@@ -85,7 +85,7 @@ def test_one_step_that_may_be_cut_is_no_change_of_software() -> None:
     only = Trace(cut.facts, tables, cut.losses)
     for found in (compare(whole, only), compare(only, whole)):
         assert found.verdict == "too few samples"
-        assert not _is_regression(found, 0.0)
+        assert not check_steps(found, 0.0).failed
 
 
 def test_times_that_were_divided_are_said_to_be() -> None:
@@ -115,7 +115,7 @@ def test_a_kernel_of_most_of_the_time_may_be_replaced_in_marked_steps() -> None:
     candidate = kernel_run([*LAYER, ("void rms_norm_kernel<float>(float*)", 400_000)], seed=1)
     found = compare(base, candidate)
     assert (found.verdict, found.comparable.ok) == ("software change", True)
-    assert _is_regression(found, 0.0)
+    assert check_steps(found, 0.0).failed
 
 
 @pytest.mark.parametrize(("times", "fails"), [(1, False), (2, True)])
@@ -131,7 +131,7 @@ def test_counted_work_fails_the_check_however_much_steps_vary(times: int, *, fai
     low, high = found.comparable.step_ratio_interval or (math.nan, math.nan)
     assert low < 1 < 1.05 < (found.comparable.step_ratio or 0) < high
     assert found.judged.why.startswith("Whether the step is longer can't be told from noise: ")
-    assert (found.verdict, _is_regression(found, 0.0)) == ("software change" if fails else "too few samples", fails)
+    assert (found.verdict, check_steps(found, 0.0).failed) == ("software change" if fails else "too few samples", fails)
 
 
 def test_a_published_run_that_does_its_work_twice_fails_the_check(

@@ -10,8 +10,8 @@ from tests.analyses.compare.run_traces import GEMM, LAYER, kernel_run
 from tests.traces import trace_of
 
 from inferometer import Trace
+from inferometer.analyses.compare.check import check_steps
 from inferometer.analyses.compare.comparison import Comparison, compare
-from inferometer.commands.compare import _is_regression
 
 _US = 1_000
 
@@ -62,7 +62,7 @@ def test_mean_and_median_decide_together(candidate: list[float], speed: str, wor
     found = compare(run_of(around(100)), run_of(candidate))
     assert found.leading.slowdown.speed == speed
     assert found.judged.why.startswith(words)
-    assert _is_regression(found, 0.0) == fails
+    assert check_steps(found, 0.0).failed == fails
 
 
 def test_an_uneven_run_has_both_ratios_and_names_no_cause() -> None:

@@ -134,3 +134,33 @@ def test_options_that_a_model_has_no_use_for_are_refused(
     code, out, err = run("kernels", log, "--model-config", "Llama-3.2-1B", *option, capsys=capsys)
     assert (code, out) == (2, "")
     assert "With --model-config, of the choices only --by layer, --top and --section fit." in err
+
+
+@pytest.mark.parametrize("command", ["summary", "findings", "report"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--model-config", "Llama-3.2-1B"), "Leave --model-config out."),
+        (("--model-config", "Llama-3.2-1B", "--bandwidth", "100"), "Leave --model-config and --bandwidth out."),
+    ],
+)
+def test_a_model_is_refused_where_nothing_is_bounded_by_it(
+    command: str, options: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_bytes(kineto_files.write_file([kineto_files.kernel()]))
+    to = ["-o", str(tmp_path / "page.html")] if command == "report" else []
+    code, out, err = run(command, trace, *to, *options, capsys=capsys)
+    assert (code, out) == (3, "")
+    assert "expected sums by kernel and step" in err
+    assert said in err
+
+
+def test_a_model_of_the_settings_is_no_reason_to_refuse_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trace.json").write_bytes(kineto_files.write_file([kineto_files.kernel()]))
+    (tmp_path / "inferometer.toml").write_text("bandwidth = [100]\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("INFEROMETER_CONFIG", raising=False)
+    assert run("findings", "trace.json", capsys=capsys)[0] == 0

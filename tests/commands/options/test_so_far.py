@@ -40,7 +40,9 @@ def _check_sums(path: Path) -> None:
         sums[kernel] += ns
     ((_, most),) = sums.most_common(1)
     first, second, third, *_ = so_far.lines(200)
-    assert first == "So far: " + ", ".join(f"{count:,} {table}" for table, count in so_far._rows.most_common(3))
+    assert first == "So far: " + ", ".join(
+        f"{count:,} {table if count > 1 else table[:-1]}" for table, count in so_far._rows.most_common(3)
+    )
     assert all(rows[table] == count for table, count in so_far._rows.items())
     assert second.endswith(f" in {kernels.height:,} kernels:")
     assert so_far._ns == sums
@@ -51,10 +53,10 @@ def test_batches_add_up_and_what_is_no_kernel_changes_nothing() -> None:
     so_far = SoFar()
     assert so_far.lines(80) == []
     so_far.take("calls", *batch(("kernel", "a", 7)))
-    assert so_far.lines(80) == ["So far: 1 calls"]
+    assert so_far.lines(80) == ["So far: 1 call"]
     so_far.take("launches", 1, pl.LazyFrame({"start_ns": [1]}))
     so_far.take("launches", *batch(("kernel", "gemm", 3_000), ("memcpy", "HtoD", 50)))
-    assert so_far.lines(80) == ["So far: 3 launches, 1 calls", "3.000 μs in 1 kernel:", "  100.0 % gemm"]
+    assert so_far.lines(80) == ["So far: 3 launches, 1 call", "3.000 μs in 1 kernel:", "  100.0 % gemm"]
     so_far.take("launches", *batch(("kernel", "gemm", 1_000), ("kernel", "a\x1b[31m\tb", 4_000), ("kernel", None, 0)))
     assert so_far.lines(80)[1:4] == ["8.000 μs in 4 kernels:", "   50.0 % gemm", "   50.0 % a\\x1b[31m b"]
 

@@ -15,7 +15,7 @@ import polars as pl
 from inferometer.analyses.compare.comparability import other_model_or_hardware
 from inferometer.analyses.compare.repetitions import Repeated, has_tests, repeated_in
 from inferometer.analyses.compare.setup_changes import SetupChange, find_setup_changes
-from inferometer.analyses.comparison_limits import ALPHA, CLEAR_CHANGE, MIN_CHANGE
+from inferometer.analyses.comparison_limits import ALPHA, CLEAR_CHANGE, FEW_CHANGE, MIN_CHANGE
 from inferometer.analyses.result import Result
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
@@ -97,8 +97,14 @@ class TestComparison(Result):
         return [row for row in self.rows if row.kind == kind]
 
     def is_regression(self, accepted: float) -> bool:
-        """Whether a test is slower by more than this part, beyond its noise; runs that can't be compared are one."""
+        """Whether a test is slower by more than this part, beyond its noise; runs that can't be compared are one.
+
+        Where noise can't be known, `FEW_CHANGE` takes its place.
+        """
         if self.verdict == "not comparable":
+            return True
+        unknown = 1 + max(FEW_CHANGE, accepted)
+        if any(row.ratio is not None and row.ratio > unknown for row in self.of_kind("unknown")):
             return True
         return any(row.interval is not None and row.interval[0] > 1 + accepted for row in self.of_kind("slower"))
 

@@ -22,6 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.comparison_limits import SAME_CALLS
+from inferometer.analyses.steps.class_words import say_class
 from inferometer.units import format_duration
 
 FAR = 5.0
@@ -162,9 +163,11 @@ class _Classes:
         named = [i for i in np.argsort(-ratios, kind="stable") if self.slow[step, i]]
         if not named and excess.max(initial=0) > excess_ns / 2:
             largest = int(excess.argmax())
-            return _beyond(self.names[largest], ratios[largest], excess[largest], digits=2)
+            return _beyond(say_class(self.names[largest]), ratios[largest], excess[largest], digits=2)
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        return ", ".join(_beyond(self.names[i], ratios[i], excess[i], digits=1) for i in named[:_NAMED]) + more
+        return (
+            ", ".join(_beyond(say_class(self.names[i]), ratios[i], excess[i], digits=1) for i in named[:_NAMED]) + more
+        )
 
 
 def _beyond(name: str, ratio: float, excess_ns: float, *, digits: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.steps.class_words import say_class
 from inferometer.analyses.steps.disturbances import FEWEST, is_without_work
 from inferometer.analyses.steps.drift import BOTH, BUSY, CLASS, CONTEXT, GAP, POSITION, TIME, WALL
 from inferometer.analyses.steps.growth import ALL, CONTEXTS, format_slope
@@ -59,7 +60,7 @@ def _growth(steps: pl.DataFrame, growth: pl.DataFrame) -> Iterator[str]:
     positions = float(decode["mean_kv"].max() - decode["mean_kv"].min())  # type: ignore[operator, arg-type]
     rows = growth.filter(pl.col("slope_ns") * positions > _SAID_GROWTH * mean_ns)
     for row in rows.filter(pl.col("class") != ALL).head(_CLASSES).iter_rows(named=True):
-        grows = f"{row['class']} grows by {format_slope(row['slope_ns'])} per token and KV position"
+        grows = f"{say_class(row['class'])} grows by {format_slope(row['slope_ns'])} per token and KV position"
         first, last = (row[name] and format_share(row[name]) for name in ("first_share", "last_share"))
         shares = f": {first} of GPU time in the first decode step, {last} in the last" if first and last else ""
         yield f"{grows} (R² {row['r2']:.4f}){shares}."
@@ -107,7 +108,7 @@ def _part(row: dict[str, Any]) -> str:
     how = f" ({row['what']})" if row["what"] not in ("slower", "faster") else ""
     if row["launches"] is not None and row["launches"] != row["usual_launches"]:
         how = f" ({row['launches']:,} launches where {row['usual_launches']:g} are usual)"
-    return f"{row['class']} {_signed(row['excess_ns'])}{how}"
+    return f"{say_class(row['class'])} {_signed(row['excess_ns'])}{how}"
 
 
 def _signed(ns: float) -> str:
@@ -188,7 +189,9 @@ def _moves(row: dict[str, Any], over: str) -> str:
 
 
 def _carried(classes: pl.DataFrame, gap: dict[str, Any] | None) -> str:
-    named = [f"{row['class']} {_signed(row['change_ns'])}" for row in classes.head(_CLASSES).iter_rows(named=True)]
+    named = [
+        f"{say_class(row['class'])} {_signed(row['change_ns'])}" for row in classes.head(_CLASSES).iter_rows(named=True)
+    ]
     named += [f"the host's gap {_signed(gap['change_ns'])}"] if gap is not None and gap["is_trend"] else []
     return f"; of that {', '.join(named)}" if named else ""
 

@@ -8,11 +8,14 @@ import click
 
 from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.selection import Number, renamed_option
+from inferometer.commands.settings import is_setting
+from inferometer.errors import InputError
 
 if TYPE_CHECKING:
     from inferometer.analyses.model.bounds import ModelBounds
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
+    from inferometer.trace.trace import Trace
 
 _GIGA = 10**9
 _USUAL_BITS = 16.0
@@ -91,6 +94,27 @@ class Modelled:
         """
         if self.config is None and (self.bandwidths_gb_per_s or {self.weight_bits, self.kv_bits} != {_USUAL_BITS}):
             raise click.UsageError("--bandwidth, --weight-bits and --kv-bits need --model-config.")
+
+    def refuse_unused(self, *traces: "Trace") -> None:
+        """Refuse a model or a bandwidth for traces none of which they say something about; a setting may stand by.
+
+        Raises:
+            InputError: No trace has sums by kernel and step.
+        """
+        given = {"model_config": self.config is not None, "bandwidth": bool(self.bandwidths_gb_per_s)}
+        asked = [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given and not is_setting(name)]
+        if asked and not any(_has_printed_sums(trace) for trace in traces):
+            raise InputError(
+                f"{traces[0].facts.source}: expected sums by kernel and step, as a WebGPU engine's log has them, "
+                "found none",
+                hint=f"Leave {' and '.join(asked)} out.",
+            )
+
+
+def _has_printed_sums(trace: "Trace") -> bool:
+    import polars as pl
+
+    return trace.totals.filter(pl.col("step").is_not_null()).head(1).collect().height > 0
 
 
 def model_options(*, sizes: bool, renamed: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

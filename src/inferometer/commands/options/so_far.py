@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from inferometer.errors import clean
-from inferometer.units import format_counted, format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_rows, format_share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +57,7 @@ class SoFar:
             total, most = self._ns.total(), nlargest(_MOST_ROWS, self._ns.items(), _time_of)
         if not rows:
             return []
-        lines = ["So far: " + ", ".join(f"{count:,} {table}" for table, count in rows)]
+        lines = ["So far: " + ", ".join(format_rows(count, table) for table, count in rows)]
         if kernels:
             lines.append(f"{format_duration(total)} in {format_counted(kernels, 'kernel')}:")
         names = {kernel: clean(decode(kernel).short_name or kernel) for kernel, _ in most}

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+import polars as pl
+
 from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_whole_graphs
 from inferometer.analyses.tables.kernels import KernelTable
+from inferometer.names.short_names import readable_type
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.statistics import statistics_fields
@@ -15,12 +18,20 @@ _KIND = Field("kind", "Kind", "text")
 
 
 def _sections(table: KernelTable) -> Sequence[Section]:
-    tables = [Section(title_of(each), fields_of(each), each.frame) for each in (table, *table.others)]
+    tables = [Section(title_of(each), fields_of(each), _frame_of(each)) for each in (table, *table.others)]
     if table.counted is None:
         return tables
     from inferometer.reports.views.measured_counters import kernel_counter_sections
 
     return [*tables, *kernel_counter_sections(table.counted)]
+
+
+def _frame_of(table: KernelTable) -> pl.DataFrame:
+    """The rows, with types of numbers as people read them."""
+    if table.by != "dtype":
+        return table.frame
+    types = [name and readable_type(name) for name in table.frame["kernel"]]
+    return table.frame.with_columns(pl.Series("kernel", types, dtype=pl.String))
 
 
 def title_of(table: KernelTable) -> str:
@@ -52,4 +63,8 @@ def _what_is_shown(table: KernelTable) -> Iterable[str]:
         yield f"{table.frame.height:,} of {table.kernels:,} rows shown, {format_share(share)} of the {what}."
 
 
-VIEW = View(schema=Schema("kernels", 1), sections=_sections, remarks=_remarks)
+def _exact(table: KernelTable) -> Section:
+    return Section(title_of(table), fields_of(table), table.frame)
+
+
+VIEW = View(schema=Schema("kernels", 1), sections=_sections, remarks=_remarks, table=_exact)

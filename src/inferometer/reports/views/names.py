@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import polars as pl
+
 from inferometer.analyses.tables.names import NameTable
+from inferometer.names.short_names import readable_type
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -24,7 +27,13 @@ _FIELDS = (
 
 
 def _sections(table: NameTable) -> Sequence[Section]:
-    return [Section("Kernel names", _FIELDS, table.to_polars())]
+    frame = table.to_polars()
+    types = [dtype and readable_type(dtype) for dtype in frame["dtype"]]
+    return [Section("Kernel names", _FIELDS, frame.with_columns(pl.Series("dtype", types, dtype=pl.String)))]
 
 
-VIEW = View(schema=Schema("names", 1), sections=_sections)
+def _exact(table: NameTable) -> Section:
+    return Section("Kernel names", _FIELDS, table.to_polars())
+
+
+VIEW = View(schema=Schema("names", 1), sections=_sections, table=_exact)

@@ -12,7 +12,7 @@ from inferometer.reports.views.kernels import fields_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View, sections_of
 from inferometer.trace.facts import Facts
-from inferometer.units import format_count, format_duration
+from inferometer.units import format_duration, format_rows
 
 _DEVICE_FIELDS = (
     Field("device", "Device", "text"),
@@ -50,7 +50,7 @@ def _facts(summary: Summary) -> Sequence[tuple[str, str]]:
         lines.append(("Host", ", ".join(about.hosts)))
     if summary.duration_ns is not None:
         lines.append(("Duration", format_duration(summary.duration_ns)))
-    rows = ", ".join(f"{format_count(n)} {name}" for name, n in summary.counts.items() if n)
+    rows = ", ".join(format_rows(n, name) for name, n in summary.counts.items() if n)
     lines.append(("Rows", rows or "none"))
     return lines
 

@@ -42,7 +42,7 @@ def recorded(kernel: str, collective: str, elements: int, start_us: float = 515)
 @pytest.mark.parametrize(("kernel", "word"), [(NCCL, "all-reduce"), (GATHER, "all-gather")])
 def test_an_exchange_alone_is_told_by_its_collective(kernel: str, word: str) -> None:
     finding = only(exchanged(515, kernel), RULE)
-    assert finding.severity == "medium"
+    assert finding.severity == "high"
     assert word in finding.title
     assert finding.size_ns == 4_000_000
     assert "400.000 μs per step over 10 steps" in finding.evidence[0]

@@ -10,13 +10,13 @@ from inferometer.analyses.steps.drift import CONTEXT
 from inferometer.analyses.steps.outliers import REST
 from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
-from inferometer.names.demangle import demangle
 from inferometer.reports.schemas.schema import Schema
-from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.steps.serving import latency_remarks, latency_section
 from inferometer.reports.views.view import View
 from inferometer.units import format_count
 
+_IS_CLASS = "is_class"
 _PHASE = Field("phase", "Phase", "text")
 _STEP = Field("step", "Step", "number")
 _TOKENS = Field("tokens", "Tokens", "count", spare=6)
@@ -56,7 +56,7 @@ _GROWTH_FIELDS = (
     Field("first_share", "First step", "share"),
     Field("last_share", "Last step", "share"),
     Field("steps", "Steps", "count", spare=2),
-    Field("class", "Class", "name"),
+    Field("class", "Class", "kernel"),
 )
 _DISTURBED_FIELDS = (
     _STEP,
@@ -75,7 +75,7 @@ _DIFFERENCE_FIELDS = (
     Field("usual_ns", "Usual", "ns", spare=2),
     Field("launches", "Launches", "count", spare=3),
     Field("usual_launches", "Usual launches", "number", spare=4),
-    Field("class", "Class", "name", spare=5),
+    Field("class", "Class", "kernel", spare=5),
 )
 _TREND_FIELDS = (
     _PHASE,
@@ -87,7 +87,7 @@ _TREND_FIELDS = (
     Field("change_ns", "In all", "ns", spare=4),
     Field("share", "Of the median", "share"),
     Field("is_trend", "Trend", "text"),
-    Field("of", "Of", "name"),
+    Field("of", "Of", "kernel", kernel_where=_IS_CLASS),
 )
 _STEP_FIELDS = (
     _STEP,
@@ -116,7 +116,7 @@ _CLASS_FIELDS = (
     Field("last_ns", "Last step", "ns", spare=5),
     Field("layers", "Layers", "count", spare=2),
     Field("steps", "Steps", "count", spare=6),
-    Field("class", "Class", "name"),
+    Field("class", "Class", "kernel"),
 )
 
 
@@ -156,7 +156,7 @@ def _sections(table: StepTable) -> Iterator[Section]:
     yield Section("Steps per phase", _PHASE_FIELDS, _named(phases), tuple(notes))
     if table.growth["slope_ns"].count():
         half = ((pl.col("high_ns") - pl.col("low_ns")) / 2).alias("half_ns")
-        growth = table.growth.with_columns(half, pl.col("r2").round(5)).pipe(_demangled)
+        growth = table.growth.with_columns(half, pl.col("r2").round(5))
         yield Section("Growth with context, decode", _GROWTH_FIELDS, growth)
     yield from _disturbed(table)
     trends = table.trends.filter(pl.col("over") != CONTEXT)  # which growth with context says better
@@ -166,7 +166,7 @@ def _sections(table: StepTable) -> Iterator[Section]:
         yield latency_section(table.serving)
     yield Section("Steps", _STEP_FIELDS, _named(steps).head(_rows(table)))
     if not table.classes.is_empty():
-        yield Section("Classes of kernels", _CLASS_FIELDS, _demangled(_named(table.classes)).head(_rows(table)))
+        yield Section("Classes of kernels", _CLASS_FIELDS, _named(table.classes).head(_rows(table)))
 
 
 def _each_step(table: StepTable) -> Section:
@@ -185,9 +185,12 @@ def _each_step(table: StepTable) -> Section:
 def _disturbed(table: StepTable) -> Iterator[Section]:
     disturbed = table.steps.filter("disturbed")
     if not disturbed.is_empty():
-        yield Section("Disturbed steps", _DISTURBED_FIELDS, _named(disturbed))
+        lost_ns = pl.sum_horizontal("excess_ns", "gap_excess_ns")
+        most = disturbed.filter(lost_ns.rank("ordinal", descending=True) <= _rows(table))
+        rest = say_rest(most.height, disturbed.height, "disturbed steps")
+        yield Section("Disturbed steps", _DISTURBED_FIELDS, _named(most), tuple(rest))
     if (table.differences["what"] != REST).any():
-        differences = _demangled(table.differences).head(_rows(table))
+        differences = table.differences.head(_rows(table))
         yield Section("What was different in disturbed steps", _DIFFERENCE_FIELDS, differences, _PARTS)
 
 
@@ -211,17 +214,12 @@ def _named(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(words)
 
 
-def _demangled(frame: pl.DataFrame) -> pl.DataFrame:
-    names = [name and demangle(name) for name in frame["class"]]
-    return frame.with_columns(pl.Series("class", names, dtype=pl.String))
-
-
 def _trend_rows(trends: pl.DataFrame) -> pl.DataFrame:
     """For people: whole times and what carries them."""
     half = ((pl.col("high_ns") - pl.col("low_ns")) / 2).alias("half_ns")
     words = pl.when("is_trend").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_trend")
     of = pl.coalesce("class", "of").alias("of")
-    return _named(_demangled(trends).with_columns(half, words, of))
+    return _named(trends.with_columns(half, words, of, pl.col("class").is_not_null().alias(_IS_CLASS)))
 
 
 VIEW = View(
