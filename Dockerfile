@@ -3,7 +3,7 @@
 FROM python:3.12-slim-bookworm AS build
 ARG EXTRAS=""
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY pyproject.toml hatch_build.py README.md LICENSE constraints.txt ./
 COPY src ./src
 COPY samples ./samples
 RUN python -m venv /opt/inferometer \

@@ -56,10 +56,13 @@ string, whose quotes would be escaped, so none is overlooked. The literal text b
 first two, and the events around the hits are cut out by it and decoded; the rest of the file never is. Launches become
 columns of plain lists (`launch_columns.py`), of those columns alone that the question names and the checks need.
 
-For large files processes of their own do that (`launch_workers.py`), while this one imports polars: each reads every
-n-th range of 16 MiB, from the first separator in it to the first one behind it, so ranges meet wherever they begin. The
-columns come back through pipes, in the order of the file. How many processes depends on the file's size and on the
-cores that we may use; on one core there is none, and a compressed file has one.
+A library in C++ does that quickest, where it was built (`native`): its threads read ranges of a plain file while Python
+imports polars. It decodes the launches itself, and leaves all to Python where one of them is unusual.
+
+Else, for large files, processes of their own do that (`launch_workers.py`): each reads every n-th range of 16 MiB, from
+the first separator in it to the first one behind it, so ranges meet wherever they begin. The columns come back through
+pipes, in the order of the file. How many processes depends on the file's size and on the cores that we may use; on one
+core there is none, and a compressed file has one.
 
 The scan gives up, and the file is read in full, whenever it can't be sure:
 
