@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parent
-LIBRARY: Final = FOLDER / "decoder.so"
+LIBRARY: Final = FOLDER / "kineto.decoder.so"  # the first dot has nobody take it for a module of Python
 _OPTIONS: Final = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _ON_LINUX: Final = ("-static-libstdc++", "-static-libgcc", "-s")
 _PATIENCE_S: Final = 600
