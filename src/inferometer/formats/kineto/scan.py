@@ -85,8 +85,7 @@ class LaunchScan:
         """Add what the library read; whether it could."""
         try:
             for part in ahead.parts(self._text.offset):
-                with Decoded(ahead.library, part) as decoded:
-                    self._add_native(decoded)
+                self._add_native(Decoded(ahead.library, part))
         except CutFailed:
             return False
         offset, rest = ahead.rest()

@@ -62,7 +62,7 @@ class Column {
   }
 
   virtual void reorder(size_t begin, const std::vector<uint32_t>& order) = 0;
-  virtual const Texts* texts() const {
+  virtual std::shared_ptr<const Texts> texts() const {
     return nullptr;
   }
   virtual bool is_triples() const {
@@ -105,6 +105,9 @@ class Values : public Column {
   }
 
   const char* format() const override {
+    if (std::is_same_v<Value, Texts::Code>) {
+      return "I";
+    }
     return std::is_same_v<Value, double> ? "g" : std::is_same_v<Value, Triple> ? "+w:3" : "l";
   }
 
@@ -126,53 +129,45 @@ class Values : public Column {
   size_t nulls_ = 0;
 };
 
-// Texts, each of which may be null.
-class TextColumn : public Column {
+// The different texts of a column, in order of first use.
+class DifferentTexts : public Column {
  public:
-  using Column::Column;
+  explicit DifferentTexts(const Texts& texts) : Column(""), texts_(texts) {}
 
-  void add(const std::optional<std::string_view>& text) {
-    codes_.push_back(text ? texts_.code_of(*text) : NONE);
-    nulls_ += !text;
-  }
-
-  void reorder(size_t begin, const std::vector<uint32_t>& order) override {
-    reorder_items(codes_, begin, order);
-  }
-
-  const Texts* texts() const override {
-    return &texts_;
-  }
+  void reorder(size_t, const std::vector<uint32_t>&) override {}
 
   const char* format() const override {
     return "vu";
   }
 
   void fill(ArrowArray& array, Exported& exported) const override {
-    array.length = static_cast<int64_t>(codes_.size());
-    array.null_count = static_cast<int64_t>(nulls_);
-    std::vector<View> known;
+    array.length = static_cast<int64_t>(texts_.size());
     for (Texts::Code code = 0; code < texts_.size(); ++code) {
-      known.push_back(texts_.view_of(code));
-    }
-    known.push_back({});
-    exported.validity.assign((codes_.size() + 7) / 8, 0);
-    exported.views.reserve(codes_.size());
-    for (size_t i = 0; i < codes_.size(); ++i) {
-      exported.views.push_back(known[codes_[i] == NONE ? texts_.size() : codes_[i]]);
-      exported.validity[i / 8] |= static_cast<uint8_t>((codes_[i] != NONE) << i % 8);
+      exported.views.push_back(texts_.view_of(code));
     }
     exported.text_bytes = static_cast<int64_t>(texts_.bytes().size());
-    exported.buffers = {
-        exported.validity.data(), exported.views.data(), texts_.bytes().data(), &exported.text_bytes};
+    exported.buffers = {nullptr, exported.views.data(), texts_.bytes().data(), &exported.text_bytes};
   }
 
  private:
-  static constexpr Texts::Code NONE = ~Texts::Code(0);
+  const Texts& texts_;
+};
 
-  Texts texts_;
-  std::vector<Texts::Code> codes_;
-  size_t nulls_ = 0;
+// Numbers of texts, each of which may be null. The texts themselves are held apart: they are needed longer than the rows.
+class TextColumn : public Values<Texts::Code> {
+ public:
+  using Values::Values;
+
+  void add(const std::optional<std::string_view>& text) {
+    Values::add(text ? std::optional(texts_->code_of(*text)) : std::nullopt);
+  }
+
+  std::shared_ptr<const Texts> texts() const override {
+    return texts_;
+  }
+
+ private:
+  std::shared_ptr<Texts> texts_ = std::make_shared<Texts>();
 };
 
 using Integers = Values<int64_t>;

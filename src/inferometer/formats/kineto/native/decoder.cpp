@@ -5,6 +5,10 @@
 #include "arrow.h"
 #include "scan.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 using kineto::LaunchScan;
 using kineto::Section;
 
@@ -25,16 +29,26 @@ auto made(Make make) -> decltype(make()) {
   return nullptr;
 }
 
+int exported(
+    const kineto::Column& column, std::shared_ptr<const void> owner, ArrowArray* array, ArrowSchema* schema) {
+  try {
+    kineto::export_column(column, std::move(owner), *array, *schema);
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
+}
+
 } // namespace
 
 // Events of `text[begin:]` that begin before `limit`. `is_guess`: the first begins at `begin` or later.
 EXPORTED Handle* kineto_decode(
-    const char* text, size_t size, size_t begin, size_t limit, int is_guess, uint32_t wanted) {
+    const char* text, size_t size, size_t begin, size_t limit, int is_guess, uint32_t wanted, int64_t batch_events) {
   return made([&] {
     const std::string_view all(text, size);
     const size_t start = is_guess ? kineto::guess_start(all, begin) : begin;
     kineto::expect(start < size && start < limit);
-    auto section = std::make_shared<Section>(wanted);
+    auto section = std::make_shared<Section>(wanted, batch_events);
     section->read(all, start, limit);
     return new Handle(std::move(section));
   });
@@ -73,14 +87,19 @@ EXPORTED const char* kineto_name(const Handle* section, int table, int column) {
   return (*section)->rows.table(table).columns()[column]->name();
 }
 
+EXPORTED int kineto_is_text(const Handle* section, int table, int column) {
+  return (*section)->rows.table(table).columns()[column]->texts() != nullptr;
+}
+
 // 0: done; 1: memory ran out.
 EXPORTED int kineto_export(const Handle* section, int table, int column, ArrowArray* array, ArrowSchema* schema) {
-  try {
-    kineto::export_column(*(*section)->rows.table(table).columns()[column], *section, *array, *schema);
-    return 0;
-  } catch (const std::bad_alloc&) {
-    return 1;
-  }
+  return exported(*(*section)->rows.table(table).columns()[column], *section, array, schema);
+}
+
+// As `kineto_export`, of the different texts of a column; its rows are numbers of them.
+EXPORTED int kineto_export_texts(const Handle* section, int table, int column, ArrowArray* array, ArrowSchema* schema) {
+  const auto texts = (*section)->rows.table(table).columns()[column]->texts();
+  return exported(kineto::DifferentTexts(*texts), texts, array, schema);
 }
 
 // Begins to read the launches of a file.
@@ -107,6 +126,13 @@ EXPORTED Handle* kineto_scan_part(const LaunchScan* scan, size_t number) {
 
 EXPORTED void kineto_scan_free(LaunchScan* scan) {
   delete scan;
+}
+
+// Gives memory that isn't used any more back to the system: the C library would keep it for threads that have ended.
+EXPORTED void kineto_trim() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 // A checksum of the sources that it was built from.

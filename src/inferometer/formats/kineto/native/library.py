@@ -12,7 +12,7 @@ VARIABLE: Final = "INFEROMETER_NATIVE"
 """The environment's variable that says `0` where the library is not to be used."""
 
 _FUNCTIONS: Final = {
-    "kineto_decode": (c_void_p, [c_void_p, c_size_t, c_size_t, c_size_t, c_int, c_uint32]),
+    "kineto_decode": (c_void_p, [c_void_p, c_size_t, c_size_t, c_size_t, c_int, c_uint32, c_int64]),
     "kineto_free": (None, [c_void_p]),
     "kineto_places": (None, [c_void_p, POINTER(c_int64)]),
     "kineto_groups": (c_int64, [c_void_p, POINTER(c_void_p)]),
@@ -21,6 +21,9 @@ _FUNCTIONS: Final = {
     "kineto_columns": (c_int64, [c_void_p, c_int]),
     "kineto_name": (c_char_p, [c_void_p, c_int, c_int]),
     "kineto_export": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p]),
+    "kineto_is_text": (c_int, [c_void_p, c_int, c_int]),
+    "kineto_export_texts": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p]),
+    "kineto_trim": (None, []),
     "kineto_scan": (c_void_p, [c_char_p, POINTER(c_size_t * 4), c_char_p, c_size_t, c_uint]),
     "kineto_scan_wait": (c_int64, [c_void_p, POINTER(c_size_t)]),
     "kineto_scan_part": (c_void_p, [c_void_p, c_size_t]),

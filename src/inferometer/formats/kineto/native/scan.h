@@ -94,7 +94,7 @@ inline bool is_other_launch(std::string_view category) {
 
 // Decodes the launches among the events of a text that ends with a separator.
 inline std::shared_ptr<Section> read_launches(std::string_view text, const Separator& between) {
-  auto section = std::make_shared<Section>(uint32_t(1) << LAUNCHES);
+  auto section = std::make_shared<Section>(uint32_t(1) << LAUNCHES, 0);
   EventDecoder decoder(section->rows);
   Event event;
   size_t at = find_needle(text, 0);

@@ -7,7 +7,6 @@
 
 namespace kineto {
 
-constexpr int64_t BATCH_EVENTS = 16'384; // as FLUSH_EVENTS in dispatch.py: it decides on the order of rows
 constexpr int64_t LARGEST_EVENT = 512 << 10; // far below what the reader in Python counts as too large
 constexpr int MOST_GUESSES = 64;
 
@@ -133,7 +132,7 @@ class EventDecoder {
       }
     }
     const std::string_view name = event.values[Event::NAME];
-    expect(name.empty() || name.front() == '"');
+    expect(name.empty() || (name.front() == '"' && event.name.is_ascii && !event.name.has_escapes));
   }
 
   void add(const Event& event, int number, bool has_args) {
@@ -162,7 +161,8 @@ class EventDecoder {
 // What was decoded of a text. All places are in bytes from the text's begin.
 class Section {
  public:
-  explicit Section(uint32_t wanted) : rows(wanted) {}
+  // `batch_events`: how many events dispatch.py takes together, which decides on the order of rows.
+  Section(uint32_t wanted, int64_t batch_events) : rows(wanted), batch_events_(batch_events) {}
 
   Rows rows;
   std::vector<Group> groups;
@@ -184,7 +184,7 @@ class Section {
       } else {
         count(category);
       }
-      if (++place_ == BATCH_EVENTS) {
+      if (++place_ == batch_events_) {
         end_batch();
       }
       is_last = cursor.take(']');
@@ -215,7 +215,7 @@ class Section {
   }
 
  private:
-  int64_t batch_ = 0, place_ = 0;
+  int64_t batch_events_, batch_ = 0, place_ = 0;
   size_t first_group_ = 0; // of the batch
 };
 
