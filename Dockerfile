@@ -3,7 +3,7 @@
 FROM python:3.12.14-slim-bookworm@sha256:0f5b26b9518d002b6173fd61daad821fa340635ebfec5bba471013f9ca114579 AS build
 ARG EXTRAS=""
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY pyproject.toml hatch_build.py README.md LICENSE constraints.txt ./
 COPY src ./src
 COPY samples ./samples
 RUN python -m venv /opt/inferometer \

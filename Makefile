@@ -11,7 +11,8 @@ VENV := .venv
 VENV_ALL := .venv-all
 VENV_BENCH := .venv-bench
 PIP := -m pip --quiet --disable-pip-version-check
-REQUIREMENTS := pyproject.toml constraints.txt
+NATIVE := src/inferometer/formats/kineto/native
+REQUIREMENTS := pyproject.toml constraints.txt hatch_build.py $(wildcard $(NATIVE)/*.h $(NATIVE)/*.cpp $(NATIVE)/build.py)
 MODELS := tests/models.txt
 
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile our modules anew

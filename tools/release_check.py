@@ -32,7 +32,7 @@ PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 _IN_SDIST = re.compile(
     r"src/inferometer/.*"
     r"|samples/((decode|nsys|webgpu)\.\w+\.gz|recorded/cpu_quota/.*)"
-    r"|pyproject\.toml|README\.md|LICENSE|CHANGELOG\.md|constraints\.txt|PKG-INFO|\.gitignore"
+    r"|pyproject\.toml|hatch_build\.py|README\.md|LICENSE|CHANGELOG\.md|constraints\.txt|PKG-INFO|\.gitignore"
 )
 _MOST_BYTES = 1 << 20  # of a file: the largest data of ours has a third of it
 
@@ -135,7 +135,10 @@ def check_wheel(path: Path) -> None:
 
 
 def package_files() -> Iterator[str]:
-    """What a wheel must have: all files of the package but caches, and its samples, as paths in the wheel."""
+    """What a wheel must have: all files of the package but caches, and its samples, as paths in the wheel.
+
+    The library in C++, too, where it was built here.
+    """
     for path in sorted(PACKAGE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(PACKAGE.parent).as_posix()

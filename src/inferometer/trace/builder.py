@@ -48,21 +48,23 @@ class _Pending:
     merged: list[pl.DataFrame] = field(default_factory=list)
     small: list[pl.DataFrame] = field(default_factory=list)
     merged_bytes: int = 0
+    small_rows: int = 0
     rows: int = 0
 
     def add(self, batch: pl.DataFrame) -> int:
         """Take a batch; return by how many bytes the merged ones grew."""
         self.small.append(batch)
         self.rows += batch.height
-        return self.merge() if len(self.small) >= _MERGE_BATCHES or batch.height >= _LARGE_ROWS else 0
+        self.small_rows += batch.height
+        return self.merge() if len(self.small) >= _MERGE_BATCHES or self.small_rows >= _LARGE_ROWS else 0
 
     def merge(self) -> int:
         if not self.small:
             return 0
-        rows = sum(batch.height for batch in self.small)
-        are_large = rows >= _LARGE_ROWS * len(self.small)
+        are_large = self.small_rows >= _LARGE_ROWS * len(self.small)
         self.merged.append(pl.concat(self.small, how="diagonal_relaxed", rechunk=not are_large))
         self.small.clear()
+        self.small_rows = 0
         size = int(self.merged[-1].estimated_size())
         self.merged_bytes += size
         return size
@@ -132,7 +134,22 @@ class TraceBuilder:
             return
         schema = TABLES[table].schema
         columns = {**{name: value for name, value in self.constants.items() if name in schema}, **columns}
-        batch = blank_batch(table, series.make_batch(table, rows, columns, self.losses), self.losses)
+        self._take(table, blank_batch(table, series.make_batch(table, rows, columns, self.losses), self.losses))
+
+    def add_frame(self, table: str, frame: pl.DataFrame) -> None:
+        """Add rows whose columns have the declared types, and whose texts hold no secret (`private.hold_secrets`)."""
+        if frame.height == 0 or table not in self.tables:
+            return
+        schema = TABLES[table].schema
+        fixed = [
+            pl.lit(value, dtype=schema[name]).alias(name)
+            for name, value in self.constants.items()
+            if name in schema and name not in frame.columns
+        ]
+        self._take(table, frame.with_columns(fixed))
+
+    def _take(self, table: str, batch: pl.DataFrame) -> None:
+        rows = batch.height
         if self._listener:
             self._listener.take(table, rows, batch.lazy())
         self._held_bytes += self._pending[table].add(batch)

@@ -31,6 +31,16 @@ def blank_batch(table: str, batch: pl.DataFrame, losses: Losses) -> pl.DataFrame
     return batch.with_columns(blanked) if blanked else batch
 
 
+def hold_secrets(texts: Mapping[str, pl.Series]) -> bool:
+    """Whether `blank_batch` would change columns of these names whose different values are `texts`."""
+    return any(
+        blank_secrets(text) != text
+        for name, values in texts.items()
+        if name not in AS_THEY_ARE
+        for text in _suspects(values)
+    )
+
+
 def blank_facts(facts: Facts, losses: Losses) -> Facts:
     """`facts` with `***` for each secret, which are counted by kind and field. What the user typed stays."""
     if not is_worth_searching(msgspec.json.encode(facts)):

@@ -19,6 +19,7 @@ from inferometer import Trace
 from inferometer.formats.json_text import text as window
 from inferometer.formats.kineto import ahead, cut, launch_workers, scan
 from inferometer.formats.kineto.launch_columns import Batch
+from inferometer.formats.kineto.native.library import VARIABLE as NATIVE
 from inferometer.formats.source import Source
 from inferometer.processes import VARIABLE
 
@@ -150,6 +151,7 @@ def test_nothing_but_the_process_is_missing_from_a_scan(read: Read) -> None:
 def many_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Processes for every file, three for what is plain; the list has how many were begun."""
     begun: list[int] = []
+    monkeypatch.setenv(NATIVE, "0")
     monkeypatch.setattr(ahead, "FROM_BYTES", 1)
     monkeypatch.setattr(ahead, "FROM_PACKED_BYTES", 1)
     monkeypatch.setattr(ahead, "BYTES_PER_PROCESS", 1)

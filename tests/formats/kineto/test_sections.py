@@ -18,6 +18,7 @@ import inferometer
 from inferometer import Trace
 from inferometer.errors import InputError
 from inferometer.formats.kineto import sections, workers
+from inferometer.formats.kineto.native.library import VARIABLE as NATIVE
 from inferometer.formats.kineto.sections import Places, SectionReader, Sections
 from inferometer.formats.kineto.workers import Decoded, Task
 from inferometer.processes import VARIABLE
@@ -43,6 +44,11 @@ NASTY: list[dict[str, Any]] = [
 ]  # fmt: skip
 TWICE = [*NASTY, *NASTY]
 LAYOUTS = {"kineto": KINETO, "compact": COMPACT, "spaced": SPACED}
+
+
+@pytest.fixture(autouse=True)
+def _python_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NATIVE, "0")
 
 
 def contents(trace: Trace) -> tuple[Any, ...]:

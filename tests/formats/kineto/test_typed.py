@@ -10,6 +10,7 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.formats.kineto.events import Event, decode_events
+from inferometer.formats.kineto.native.library import VARIABLE as NATIVE
 from inferometer.formats.kineto.typed import TypedDecoder
 
 USUAL = [
@@ -37,6 +38,11 @@ ODD: list[dict[str, Any]] = [
     {"ph": "X", "cat": "ac2g", "name": "no arrow", "pid": 1, "tid": 1, "ts": 4, "dur": 1},
     {"ph": "M", "cat": "kernel", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python"}},
 ]
+
+
+@pytest.fixture(autouse=True)
+def _python_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NATIVE, "0")
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda each: f"{each.get('ph')} {each.get('cat')} {each.get('name')}")

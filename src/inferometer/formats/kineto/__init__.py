@@ -23,6 +23,11 @@ that is whole.
 Most of a profile's events decode with their arguments in the same pass (`typed.py`), a chunk at a time; what is unusual
 about one event sends its chunk the general way, with the same rows and losses.
 
+The library in C++ (`native`), where it was built, decodes whole sections (below) of the usual categories into columns,
+in threads where a plain file is large. It takes only what is written plainly; a section with anything unusual (a field
+of another type or twice, an odd escape, a number that doesn't fit, damage) goes the ways above. Tables, order and
+losses are the same.
+
 Sections (`sections.py`, `section_parts.py`, `workers.py`). An array is read in sections of 16 MiB, each as if nothing
 stood before it. Of a file of 64 MiB or more (6 MiB packed) several processes decode sections, one for each core up to
 four, or as many as `INFEROMETER_PROCESSES` says. Rows come back as Parquet files and are joined in the file's order. A
@@ -56,10 +61,13 @@ string, whose quotes would be escaped, so none is overlooked. The literal text b
 first two, and the events around the hits are cut out by it and decoded; the rest of the file never is. Launches become
 columns of plain lists (`launch_columns.py`), of those columns alone that the question names and the checks need.
 
-For large files processes of their own do that (`launch_workers.py`), while this one imports polars: each reads every
-n-th range of 16 MiB, from the first separator in it to the first one behind it, so ranges meet wherever they begin. The
-columns come back through pipes, in the order of the file. How many processes depends on the file's size and on the
-cores that we may use; on one core there is none, and a compressed file has one.
+A library in C++ does that quickest, where it was built (`native`): its threads read ranges of a plain file while Python
+imports polars. It decodes the launches itself, and leaves all to Python where one of them is unusual.
+
+Else, for large files, processes of their own do that (`launch_workers.py`): each reads every n-th range of 16 MiB, from
+the first separator in it to the first one behind it, so ranges meet wherever they begin. The columns come back through
+pipes, in the order of the file. How many processes depends on the file's size and on the cores that we may use; on one
+core there is none, and a compressed file has one.
 
 The scan gives up, and the file is read in full, whenever it can't be sure:
 

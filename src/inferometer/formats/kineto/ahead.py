@@ -1,13 +1,19 @@
-"""What can begin before polars is imported: whether a scan is enough, and the processes that read for it."""
+"""What can begin before polars is imported: whether a scan is enough, and the threads or processes that read for it."""
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from inferometer.formats.kineto.cut import CutFailed
 from inferometer.formats.source import Limits, Source
 from inferometer.processes import asked_processes, own_cores
 
+if TYPE_CHECKING:
+    from inferometer.formats.kineto.launch_workers import LaunchWorkers
+    from inferometer.formats.kineto.native.launches import NativeLaunches
+
 FROM_BYTES = 32 << 20  # below this, another process costs more than it saves
 FROM_PACKED_BYTES = 3 << 20
+FROM_NATIVE_BYTES = 2 << 20
 BYTES_PER_PROCESS = 64 << 20
 _MOST_PROCESSES = 8
 
@@ -18,16 +24,42 @@ def is_scan(source: Source, tables: Collection[str] | None) -> bool:
 
 
 def start(source: Source, tables: Mapping[str, Collection[str] | None] | None) -> None:
-    """Start the processes where that pays; they become `source.ahead`. They know the usual limits only."""
-    if tables is None or not is_scan(source, tables) or source.path is None or source.limits != Limits():
+    """Start what pays; it becomes `source.ahead`. It knows the usual limits only."""
+    if tables is None or not is_scan(source, tables) or source.limits != Limits():
         return
-    if count := _processes(source):
-        from inferometer.formats.kineto import launch_workers
+    source.ahead = _start_native(source) or start_workers(source, tables["launches"])
 
-        try:
-            source.ahead = launch_workers.LaunchWorkers(source.path, tables["launches"], count)
-        except CutFailed:
-            return
+
+def start_workers(source: Source, columns: Collection[str] | None) -> "LaunchWorkers | None":
+    """Processes for a file that is large enough; None where the one that we are does it."""
+    count = _processes(source)
+    if not count or source.path is None:
+        return None
+    from inferometer.formats.kineto import launch_workers
+
+    try:
+        return launch_workers.LaunchWorkers(source.path, columns, count)
+    except CutFailed:
+        return None
+
+
+def _start_native(source: Source) -> "NativeLaunches | None":
+    """Threads of the library, where there is one and the file is plain."""
+    try:
+        if source.path is None or source.is_packed or source.path.stat().st_size < FROM_NATIVE_BYTES:
+            return None
+    except OSError:
+        return None
+    from inferometer.formats.kineto.native.launches import NativeLaunches
+    from inferometer.formats.kineto.native.library import find_library
+
+    library = find_library()
+    if library is None:
+        return None
+    try:
+        return NativeLaunches(library, source.path, min(asked_processes() or len(own_cores()), _MOST_PROCESSES))
+    except CutFailed:
+        return None
 
 
 def _processes(source: Source) -> int:

@@ -37,6 +37,22 @@ class Separator(NamedTuple):
         return self.text.index(b"{")
 
 
+def go_to_events(text: Text) -> None:
+    """Move from the text's begin to behind the `[` of its events.
+
+    Raises:
+        CutFailed: There are none.
+        Truncated: The text ends before.
+    """
+    if text.skip_mark() != ord("{"):
+        raise CutFailed
+    for key in text.fields():
+        if key == "traceEvents" and text.take(ord("[")):
+            return
+        text.take_value()
+    raise CutFailed
+
+
 def learn_separator(text: Text) -> Separator:
     """What stands between events; `text` stands before the first one.
 

@@ -88,11 +88,23 @@ class Sorter:
         """Hand on everything collected so far."""
         groups, self._groups = self._groups, {}
         self._held = 0
-        for category, events in groups.items():
-            phases = dict.fromkeys([event.ph for event in events])
-            for phase in phases:
-                of_phase = events if len(phases) == 1 else [event for event in events if event.ph == phase]
-                self._dispatch(phase, category, of_phase)
+        for events in groups.values():
+            self.hand_on(events)
+
+    def hand_on(self, events: list[Event]) -> None:
+        """Hand on events of one category at once; begin and end events are only counted."""
+        phases = dict.fromkeys([event.ph for event in events])
+        for phase in phases:
+            of_phase = events if len(phases) == 1 else [event for event in events if event.ph == phase]
+            self._dispatch(phase, events[0].cat, of_phase)
+
+    def count(self, category: str, n: int, *, are_arrows: bool) -> None:
+        """Count events whose rows are added by others: complete ones, or arrows, which have none."""
+        if are_arrows:
+            self._count_dropped("flow_event", category, n)
+            return
+        self._see(category, self._tables(category), n)
+        self._note_other(category, category, n)
 
     def finish(self) -> None:
         """Hand on the rest, begin/end pairs last."""
@@ -106,32 +118,31 @@ class Sorter:
     def _dispatch(self, phase: str, category: str, events: list[Event]) -> None:
         label = events[0].category
         if phase == "X":
-            self._see(label, self._tables(category), events)
+            self._see(label, self._tables(category), len(events))
             self._complete(category, label, events)
         elif phase in _PAIRED:
-            self._see(label, self._tables(category), events)
+            self._see(label, self._tables(category), len(events))
         elif phase in _INSTANTS:
             records = [event for event in events if event.name in RECORDS] if category == _MEMORY else []
             marks = [event for event in events if event.name not in RECORDS] if records else events
             self._instants(records, label, _OF_MEMORY, self.columns.memory)
             self._instants(marks, label, ("spans",), self.columns.instants)
         elif phase == "C":
-            self._see(label, ("counters",), events)
+            self._see(label, ("counters",), len(events))
             if self._out.wants("counters"):
                 self.columns.counters(events, label)
         else:
             self._drop(phase, label, events)
 
     def _instants(self, events: list[Event], label: str, tables: Tables, handler: Handler) -> None:
-        self._see(label, tables, events)
+        self._see(label, tables, len(events))
         if events and self._out.wants(*tables):
             handler(events, label)
 
     def _complete(self, category: str, label: str, events: list[Event]) -> None:
         """Complete events: to their table, or counted as unknown."""
         known = self._handlers.get(category.lower())
-        if category.lower() not in _OF_HOST and category.lower() not in LAUNCH_KINDS:
-            self._header.others[label] += len(events)
+        self._note_other(category, label, len(events))
         if known is None:
             if self._everything:
                 self._out.losses.count("unknown_category", len(events), category=label, example=events[0].name)
@@ -140,18 +151,24 @@ class Sorter:
         if self._out.wants(*tables):
             handler(events, label)
 
+    def _note_other(self, category: str, label: str, n: int) -> None:
+        if category.lower() not in _OF_HOST and category.lower() not in LAUNCH_KINDS:
+            self._header.others[label] += n
+
     def _drop(self, phase: str, label: str, events: list[Event]) -> None:
         if phase == "M":
             take_names(events, self._header, self.columns.ids)
-        if not self._everything:
-            return
-        self._out.losses.see(label, len(events))
         name = "metadata_event" if phase == "M" else "flow_event" if phase in _FLOWS else "unknown_phase"
-        self._out.losses.count(name, len(events), category=label)
+        self._count_dropped(name, label, len(events))
 
-    def _see(self, label: str, tables: Tables | None, events: list[Event]) -> None:
+    def _count_dropped(self, name: str, label: str, n: int) -> None:
+        if self._everything:
+            self._out.losses.see(label, n)
+            self._out.losses.count(name, n, category=label)
+
+    def _see(self, label: str, tables: Tables | None, n: int) -> None:
         if self._reads(tables):
-            self._out.losses.see(label, len(events))
+            self._out.losses.see(label, n)
 
     def _reads(self, tables: Tables | None) -> bool:
         return self._everything if tables is None else self._out.wants(*tables)

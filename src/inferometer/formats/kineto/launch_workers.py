@@ -25,6 +25,7 @@ from inferometer.formats.kineto.cut import (
     CutFailed,
     cut_launches,
     find_separator,
+    go_to_events,
     learn_separator,
     pass_separator,
 )
@@ -131,7 +132,7 @@ class Work:
     def __init__(self, stream: Stream, columns: Collection[str] | None) -> None:
         self._columns = columns
         self._text = Text(stream)
-        _go_to_events(self._text)
+        go_to_events(self._text)
         self._begin = self._text.offset
         self._between = learn_separator(self._text)
 
@@ -166,16 +167,6 @@ class Work:
             return Part(self._begin, text.offset, batches)
         pass_separator(text, self._between)
         return Part(self._begin, text.offset, batches, bytes(text.buf[text.pos : text.end]))
-
-
-def _go_to_events(text: Text) -> None:
-    if text.skip_mark() != ord("{"):
-        raise CutFailed
-    for key in text.fields():
-        if key == "traceEvents" and text.take(ord("[")):
-            return
-        text.take_value()
-    raise CutFailed
 
 
 class _Writer:

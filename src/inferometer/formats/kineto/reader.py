@@ -99,6 +99,7 @@ class _Document:
 
     def __init__(self, source: Source, stream: Stream, out: TraceBuilder, *, scan: bool) -> None:
         self._source = source
+        self._stream = stream
         self._text = Text(stream)
         self._out = out
         self._scan = scan
@@ -191,16 +192,25 @@ class _Document:
             reader = EventReader(text, losses, event_bytes=event_bytes, bare=bare)
             LaunchScan(self._source, text, self._out, reader, self.header).run()
             return
+        from inferometer.formats.kineto.native.library import find_library
+        from inferometer.formats.kineto.native.sections import NativeSections
         from inferometer.formats.kineto.sections import SECTION_BYTES, SectionReader, Sections, read_in_sections
         from inferometer.formats.kineto.workers import Crew, processes_for
 
         sections = Sections(text.offset, SECTION_BYTES)
         section_reader = SectionReader(self._out.tables, event_bytes=event_bytes, bare=bare)
+        first: int | None = 0
+        if library := find_library():
+            native = NativeSections(library, self._source, section_reader, sections, self._out, self._sorter)
+            first = native.read(text, self._stream)
+        if first is None:
+            return
         processes = 1 if self._crew else processes_for(self._source)
         if processes == 1:
-            read_in_sections(text, losses, self._sorter, section_reader, sections)
+            read_in_sections(text, losses, self._sorter, section_reader, sections, first)
             return
-        self._crew = Crew(self._source, section_reader, sections, self._out, self.header, self._sorter)
+        parts = (self._source, section_reader, sections, self._out, self.header, self._sorter)
+        self._crew = Crew(*parts, first=first, at=text.offset)
         behind, self.damage = self._crew.run(processes)
         text.go_on_as(behind)
         if not self._out.is_stored:

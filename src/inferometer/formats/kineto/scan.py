@@ -10,15 +10,19 @@ from collections.abc import Collection, Iterator
 import polars as pl
 
 from inferometer.formats.json_text.text import Text
+from inferometer.formats.kineto.ahead import start_workers
 from inferometer.formats.kineto.cut import CutFailed, cut_launches, learn_separator, pass_separator
 from inferometer.formats.kineto.events import Event, EventReader
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import Ids
-from inferometer.formats.kineto.launch_columns import LAUNCH_KINDS, Batch, Irregular, LaunchBatches, is_launch
+from inferometer.formats.kineto.launch_columns import LAUNCH_KINDS, NEEDED, Batch, Irregular, LaunchBatches, is_launch
 from inferometer.formats.kineto.launch_workers import LaunchWorkers
 from inferometer.formats.kineto.metadata import take_names
+from inferometer.formats.kineto.native.columns import Decoded, TableNumber
+from inferometer.formats.kineto.native.launches import NativeLaunches
 from inferometer.formats.source import Source
 from inferometer.trace.builder import TraceBuilder, Values
+from inferometer.trace.tables import TABLES
 
 _TRIPLES = frozenset({"grid", "block"})
 
@@ -59,6 +63,11 @@ class LaunchScan:
     def _cut(self, launches: LaunchBatches) -> Iterator[Batch]:
         """Batches of all blocks; afterwards the text stands at the last event, or some events before that."""
         text, ahead = self._text, self._source.ahead
+        if isinstance(ahead, NativeLaunches):
+            if self._take_native(ahead):
+                return
+            ahead.close()
+            ahead = self._source.ahead = start_workers(self._source, self._out.columns("launches"))
         if ahead is None:
             between = learn_separator(text)
             for block in cut_launches(text, between):
@@ -71,6 +80,26 @@ class LaunchScan:
             yield from part.batches
             if part.rest is not None:
                 text.replace(io.BytesIO(part.rest), part.offset)
+
+    def _take_native(self, ahead: NativeLaunches) -> bool:
+        """Add what the library read; whether it could."""
+        try:
+            for part in ahead.parts(self._text.offset):
+                self._add_native(Decoded(ahead.library, part))
+        except CutFailed:
+            return False
+        offset, rest = ahead.rest()
+        self._text.replace(io.BytesIO(rest), offset)
+        self._source.report(offset)
+        return True
+
+    def _add_native(self, decoded: Decoded) -> None:
+        for group in decoded.groups():
+            self._out.losses.see(group.category, group.events)
+        wanted = self._out.columns("launches")
+        names = TABLES["launches"].schema if wanted is None else NEEDED.union(wanted, {"kind"})
+        frame = decoded.frame(TableNumber.LAUNCHES, names)
+        self._out.add("launches", frame.height, frame.to_dict())
 
     def _take_rest(self, events: list[Event], launches: LaunchBatches) -> None:
         """Events that were not cut."""

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Final
@@ -91,6 +91,8 @@ class Crew:
         out: Where rows and losses go.
         header: Where names go.
         sorter: Where begin and end events wait.
+        first: The first section to be read.
+        at: Where it begins.
     """
 
     def __init__(
@@ -101,6 +103,9 @@ class Crew:
         out: TraceBuilder,
         header: FileHeader,
         sorter: Sorter,
+        *,
+        first: int,
+        at: int,
     ) -> None:
         self._source, self._reader, self._sections = source, reader, sections
         self._out, self._header, self._sorter = out, header, sorter
@@ -118,8 +123,8 @@ class Crew:
         )
         self._decoded: dict[int, Decoded] = {}
         self._replies: queue.Queue[Decoded | _Worker] = queue.Queue()
-        self._at = sections.begin
-        self._next = 0
+        self._at = at
+        self._next = first
 
     def run(self, processes: int) -> tuple[Text, str | None]:
         """Read the array. The text behind it, and what was wrong with the compressed data.
@@ -127,7 +132,7 @@ class Crew:
         Raises:
             InputError: The file can't be read, or a process ended.
         """
-        numbers = _numbers(self._count())
+        numbers = _numbers(range(self._next, self._next + self._count()))
         workers: list[_Worker] = []
         try:
             workers += [_Worker(self._task, numbers, self._replies) for _ in range(processes - 1)]
@@ -157,7 +162,7 @@ class Crew:
         """Sections that may be there: of packed data, as many as there can be numbers."""
         if self._source.path is None or self._source.is_packed:
             return _MOST_SECTIONS
-        size = self._source.path.stat().st_size - self._sections.begin
+        size = self._source.path.stat().st_size - self._at
         return max(1, min(_MOST_SECTIONS, -(-size // self._sections.size)))
 
     def _read(self, numbers: int, workers: list["_Worker"]) -> Decoded | None:
@@ -315,12 +320,12 @@ def _decode(task: Task, text: Text, places: Places, reader: SectionReader, numbe
     return Decoded(number, parts, tail, places.damage)
 
 
-def _numbers(count: int) -> int:
+def _numbers(wanted: Iterable[int]) -> int:
     """A pipe's end from which the numbers of sections can be read, each once."""
     take, give = os.pipe()
     with suppress(BlockingIOError):
         os.set_blocking(give, False)
-        os.write(give, b"".join(_NUMBER.pack(number) for number in range(count)))
+        os.write(give, b"".join(_NUMBER.pack(number) for number in wanted))
     os.close(give)
     return take
 

@@ -1,0 +1,141 @@
+// The library's functions, as Python's ctypes calls them: without the GIL, so that several threads decode at once.
+//
+// A handle is what was decoded. Null says that the reader in Python must have a look; memory that runs out says the same.
+
+#include "arrow.h"
+#include "scan.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+using kineto::LaunchScan;
+using kineto::Section;
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+using Handle = std::shared_ptr<Section>;
+
+namespace {
+
+// What `make` gives; null where it is unusual, memory runs out, or no thread can be started.
+template <typename Make>
+auto made(Make make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const kineto::Unusual&) {
+  } catch (const std::exception&) {
+  }
+  return nullptr;
+}
+
+int exported(
+    const kineto::Column& column, std::shared_ptr<const void> owner, ArrowArray* array, ArrowSchema* schema) {
+  try {
+    kineto::export_column(column, std::move(owner), *array, *schema);
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
+}
+
+} // namespace
+
+// Events of `text[begin:]` that begin before `limit`. `is_guess`: the first begins at `begin` or later.
+EXPORTED Handle* kineto_decode(
+    const char* text, size_t size, size_t begin, size_t limit, int is_guess, uint32_t wanted, int64_t batch_events) {
+  return made([&] {
+    const std::string_view all(text, size);
+    const size_t start = is_guess ? kineto::guess_start(all, begin) : begin;
+    kineto::expect(start < size && start < limit);
+    auto section = std::make_shared<Section>(wanted, batch_events);
+    section->read(all, start, limit);
+    return new Handle(std::move(section));
+  });
+}
+
+EXPORTED void kineto_free(Handle* section) {
+  delete section;
+}
+
+// `places`: where it starts, where it stops, whether it is the last.
+EXPORTED void kineto_places(const Handle* section, int64_t* places) {
+  places[0] = (*section)->start;
+  places[1] = (*section)->stop;
+  places[2] = (*section)->is_last;
+}
+
+EXPORTED int64_t kineto_groups(const Handle* section, const kineto::Group** groups) {
+  *groups = (*section)->groups.data();
+  return static_cast<int64_t>((*section)->groups.size());
+}
+
+EXPORTED int64_t kineto_foreign(const Handle* section, const kineto::Foreign** foreign) {
+  *foreign = (*section)->foreign.data();
+  return static_cast<int64_t>((*section)->foreign.size());
+}
+
+EXPORTED int64_t kineto_rows(const Handle* section, int table) {
+  return static_cast<int64_t>((*section)->rows.table(table).rows());
+}
+
+EXPORTED int64_t kineto_columns(const Handle* section, int table) {
+  return static_cast<int64_t>((*section)->rows.table(table).columns().size());
+}
+
+EXPORTED const char* kineto_name(const Handle* section, int table, int column) {
+  return (*section)->rows.table(table).columns()[column]->name();
+}
+
+EXPORTED int kineto_is_text(const Handle* section, int table, int column) {
+  return (*section)->rows.table(table).columns()[column]->texts() != nullptr;
+}
+
+// 0: done; 1: memory ran out.
+EXPORTED int kineto_export(const Handle* section, int table, int column, ArrowArray* array, ArrowSchema* schema) {
+  return exported(*(*section)->rows.table(table).columns()[column], *section, array, schema);
+}
+
+// As `kineto_export`, of the different texts of a column; its rows are numbers of them.
+EXPORTED int kineto_export_texts(const Handle* section, int table, int column, ArrowArray* array, ArrowSchema* schema) {
+  const auto texts = (*section)->rows.table(table).columns()[column]->texts();
+  return exported(kineto::DifferentTexts(*texts), texts, array, schema);
+}
+
+// Begins to read the launches of a file.
+EXPORTED LaunchScan* kineto_scan(
+    const char* path, const kineto::Extent* extent, const char* between, size_t size, unsigned threads) {
+  return made([&] {
+    const std::string text(between, size);
+    return new LaunchScan(path, *extent, {text, text.find('}') + 1, text.find('{')}, threads);
+  });
+}
+
+// The number of parts once all are read; -1 where Python must have a look. `rest`: the first separator that wasn't read.
+EXPORTED int64_t kineto_scan_wait(LaunchScan* scan, size_t* rest) {
+  if (!scan->wait()) {
+    return -1;
+  }
+  *rest = scan->rest();
+  return static_cast<int64_t>(scan->parts().size());
+}
+
+EXPORTED Handle* kineto_scan_part(const LaunchScan* scan, size_t number) {
+  return made([&] { return new Handle(scan->parts()[number]); });
+}
+
+EXPORTED void kineto_scan_free(LaunchScan* scan) {
+  delete scan;
+}
+
+// Gives memory that isn't used any more back to the system: the C library would keep it for threads that have ended.
+EXPORTED void kineto_trim() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+// A checksum of the sources that it was built from.
+EXPORTED uint32_t kineto_sources() {
+  return SOURCES;
+}

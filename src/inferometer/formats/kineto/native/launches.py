@@ -1,0 +1,74 @@
+"""Launches of a plain file alone, read by the library's threads from the moment on that this is made.
+
+Nothing heavy is imported here: what the threads found becomes columns when polars is there.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.kineto.cut import CutFailed, go_to_events, learn_separator
+
+RANGE_BYTES = 16 << 20
+"""What a thread reads at a time."""
+REST_BYTES = 1 << 20
+"""How much of the file's end is left to Python, which reads what stands around the events, too."""
+
+
+class NativeLaunches:
+    """The launches of one file.
+
+    Raises:
+        CutFailed: The file is too small or too irregular for it.
+    """
+
+    def __init__(self, library: ctypes.CDLL, path: Path, threads: int) -> None:
+        self.library, self._path = library, path
+        try:
+            with path.open("rb", buffering=0) as file:
+                text = Text(file)
+                go_to_events(text)
+                self._begin = text.offset
+                between = learn_separator(text)
+            end = path.stat().st_size - REST_BYTES
+        except (OSError, Truncated) as error:
+            raise CutFailed from error
+        self._scan: int | None = None
+        if end > self._begin:
+            extent, (separator,) = (ctypes.c_size_t * 4)(self._begin, end, RANGE_BYTES, REST_BYTES), between
+            self._scan = library.kineto_scan(os.fsencode(path), extent, separator, len(separator), threads)
+        if self._scan is None:
+            raise CutFailed
+        self._opening = between.opening
+        self._rest = 0
+
+    def parts(self, begin: int) -> Iterator[int]:
+        """What the library decoded, in the file's order: handles for `Decoded`, which lets go of them.
+
+        Raises:
+            CutFailed: Something was unusual, or the events don't begin at `begin`. Then none was given.
+        """
+        rest = ctypes.c_size_t()
+        count = self.library.kineto_scan_wait(self._scan, ctypes.byref(rest))
+        if count < 0 or begin != self._begin:
+            raise CutFailed
+        self._rest = rest.value + self._opening
+        for number in range(count):
+            part = self.library.kineto_scan_part(self._scan, number)
+            if part is None:
+                raise MemoryError
+            yield part
+
+    def rest(self) -> tuple[int, bytes]:
+        """Where the first event begins that wasn't read, and the text from there on."""
+        with self._path.open("rb", buffering=0) as file:
+            file.seek(self._rest)
+            return self._rest, file.readall()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._scan is not None:
+            self.library.kineto_scan_free(self._scan)
+            self._scan = None

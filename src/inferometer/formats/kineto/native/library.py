@@ -1,0 +1,50 @@
+"""The library's functions, and whether there is one."""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint32, c_void_p
+from functools import cache
+from typing import Final
+
+from inferometer.formats.kineto.native.build import LIBRARY, is_current
+
+VARIABLE: Final = "INFEROMETER_NATIVE"
+"""The environment's variable that says `0` where the library is not to be used."""
+
+_FUNCTIONS: Final = {
+    "kineto_decode": (c_void_p, [c_void_p, c_size_t, c_size_t, c_size_t, c_int, c_uint32, c_int64]),
+    "kineto_free": (None, [c_void_p]),
+    "kineto_places": (None, [c_void_p, POINTER(c_int64)]),
+    "kineto_groups": (c_int64, [c_void_p, POINTER(c_void_p)]),
+    "kineto_foreign": (c_int64, [c_void_p, POINTER(c_void_p)]),
+    "kineto_rows": (c_int64, [c_void_p, c_int]),
+    "kineto_columns": (c_int64, [c_void_p, c_int]),
+    "kineto_name": (c_char_p, [c_void_p, c_int, c_int]),
+    "kineto_export": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p]),
+    "kineto_is_text": (c_int, [c_void_p, c_int, c_int]),
+    "kineto_export_texts": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p]),
+    "kineto_trim": (None, []),
+    "kineto_scan": (c_void_p, [c_char_p, POINTER(c_size_t * 4), c_char_p, c_size_t, c_uint]),
+    "kineto_scan_wait": (c_int64, [c_void_p, POINTER(c_size_t)]),
+    "kineto_scan_part": (c_void_p, [c_void_p, c_size_t]),
+    "kineto_scan_free": (None, [c_void_p]),
+}
+
+
+def find_library() -> ctypes.CDLL | None:
+    """The library; None where it wasn't built from these sources, doesn't load, or isn't wanted."""
+    return None if os.environ.get(VARIABLE) == "0" else _load()
+
+
+@cache
+def _load() -> ctypes.CDLL | None:
+    if not is_current(LIBRARY):
+        return None
+    try:
+        found = ctypes.CDLL(str(LIBRARY))
+        for name, (returns, takes) in _FUNCTIONS.items():
+            function = getattr(found, name)
+            function.restype, function.argtypes = returns, takes
+    except (OSError, AttributeError):
+        return None
+    return found

@@ -1,0 +1,152 @@
+"""Sections of an array of events that the library decodes; each that is unusual is read by Python, where it stands.
+
+Sections are those of `sections.py`, so nothing depends on who reads which. Those of a plain file that is large are
+decoded in threads, which guess where their section begins; what was guessed wrong is decoded again.
+"""
+
+import ctypes
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from inferometer.formats.json_text.records import BEFORE_BYTES
+from inferometer.formats.json_text.text import Text
+from inferometer.formats.kineto import dispatch
+from inferometer.formats.kineto.dispatch import Sorter
+from inferometer.formats.kineto.native.columns import Decoded, decode
+from inferometer.formats.kineto.native.rows import SectionRows, wanted_tables
+from inferometer.formats.kineto.sections import SectionReader, Sections
+from inferometer.formats.source import Source, Stream
+from inferometer.processes import asked_processes, own_cores
+from inferometer.trace.builder import TraceBuilder
+
+FROM_BYTES = 24 << 20  # below this, one thread is enough
+BEHIND_BYTES: Final = 1 << 20  # how far behind its limit a section's last event may end
+_MOST_THREADS: Final = 8
+_MISSES: Final = 4  # one section of so many may be unusual, and one more
+
+
+class NativeSections:
+    """Reads the array's sections in order into the tables.
+
+    Args:
+        library: The library.
+        source: What is read.
+        reader: How Python reads a section.
+        sections: Those of the array.
+        out: Where rows and losses go.
+        sorter: Where events go that Python reads.
+    """
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        source: Source,
+        reader: SectionReader,
+        sections: Sections,
+        out: TraceBuilder,
+        sorter: Sorter,
+    ) -> None:
+        self._library, self._source, self._reader, self._sections = library, source, reader, sections
+        self._out, self._sorter = out, sorter
+        self._rows = SectionRows(out, sorter)
+        self._buffers = threading.local()
+        self._decode = partial(decode, library, wanted=wanted_tables(out), batch_events=dispatch.FLUSH_EVENTS)
+
+    def read(self, text: Text, stream: Stream) -> int | None:
+        """Read from `text` on, a window over `stream`, and leave it behind what was read.
+
+        Returns:
+            The number of the section that begins there: too many were unusual, so others shall read on. None: the
+            array has ended.
+        """
+        path = self._source.path
+        is_plain = path is not None and self._source.rewindable and not self._source.is_packed
+        if is_plain and path and path.stat().st_size - text.offset >= FROM_BYTES:
+            return self._read_file(path, text, stream)
+        self._read_text(text)
+        return None
+
+    def _read_text(self, text: Text) -> None:
+        """All sections one after the other, from the window."""
+        number, is_last = 0, False
+        while not is_last:
+            start, limit = text.offset, self._sections.limit(number)
+            text.fill(limit + BEHIND_BYTES - start)
+            decoded = self._decode(text.buf, start - text.pos, text.end, begin=start, limit=limit)
+            if decoded and self._rows.add(decoded):
+                text.pos += decoded.stop - start
+                is_last = decoded.is_last
+            else:
+                is_last = self._reader.read(text, self._out.losses, self._sorter, limit)
+            number += 1
+
+    def _read_file(self, path: Path, text: Text, stream: Stream) -> int | None:
+        """Sections as threads decode them."""
+        threads = min(asked_processes() or len(own_cores()), _MOST_THREADS)
+        number, misses, is_last = 0, 0, False
+        with path.open("rb", buffering=0) as file, ThreadPoolExecutor(threads) as pool:
+            size = os.fstat(file.fileno()).st_size - self._sections.begin
+            guesses = _ahead(pool, partial(self._guess, file.fileno()), -(-size // self._sections.size), threads + 1)
+            while not is_last and misses <= 1 + number // _MISSES:
+                decoded = next(guesses)
+                if decoded is None or decoded.start != text.offset:
+                    decoded = self._decode_from(file.fileno(), text.offset, number)
+                if decoded and self._rows.add(decoded):
+                    _go_to(decoded.stop, text, stream)
+                    is_last = decoded.is_last
+                else:
+                    misses += 1
+                    is_last = self._reader.read(text, self._out.losses, self._sorter, self._sections.limit(number))
+                number += 1
+                self._source.report(text.offset)
+        self._library.kineto_trim()
+        return None if is_last else number
+
+    def _guess(self, file: int, number: int) -> Decoded | None:
+        """A section, from where it seems to begin."""
+        begin = self._sections.limit(number - 1)
+        if number == 0:
+            return self._decode_from(file, begin, number)
+        return self._decode_from(file, begin, number, before=min(begin, BEFORE_BYTES))
+
+    def _decode_from(self, file: int, begin: int, number: int, *, before: int = 0) -> Decoded | None:
+        """A section that begins there; with some text before it, at the first event from there on."""
+        base, limit = begin - before, self._sections.limit(number)
+        data = self._buffer(max(0, limit + BEHIND_BYTES - base))
+        with memoryview(data)[: limit + BEHIND_BYTES - base] as view:
+            size = os.preadv(file, [view], base)
+        return self._decode(data, base, size, begin=begin, limit=limit, is_guess=before > 0)
+
+    def _buffer(self, size: int) -> bytearray:
+        """This thread's own, of at least that size."""
+        held = getattr(self._buffers, "held", bytearray())
+        if len(held) < size:
+            held = self._buffers.held = bytearray(size)
+        return held
+
+
+def _go_to(place: int, text: Text, stream: Stream) -> None:
+    """Have the window stand there; of a plain file."""
+    stream.seek(place)
+    text.replace(stream, place)
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, guess: Callable[[int], Decoded | None], count: int, most: int
+) -> Iterator[Decoded | None]:
+    """`guess` of each number below `count`, `most` of them at work or waiting; then None for ever."""
+    waiting: deque[Future[Decoded | None]] = deque()
+    for number in range(count):
+        waiting.append(pool.submit(guess, number))
+        if len(waiting) == most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+    while True:
+        yield None

@@ -1,0 +1,88 @@
+"""The library in C++ is built where it can be, and used only where it fits its sources."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from tests.formats.kineto.native.library_at_hand import needs_library
+
+from inferometer.formats.kineto.native import build as building
+from inferometer.formats.kineto.native import library as libraries
+from inferometer.formats.kineto.native.build import BuildError, build, sources_checksum
+from inferometer.formats.kineto.native.library import VARIABLE, find_library
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_an_installation_with_a_compiler_has_the_library_of_these_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert find_library() is not None, "the sources have changed: install once more (make does)"
+
+
+@needs_library
+def test_the_environment_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    assert find_library() is None
+    monkeypatch.setenv(VARIABLE, "1")
+    assert find_library() is not None
+
+
+@needs_library
+def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries._load.cache_clear()
+    checksum = sources_checksum() ^ 1
+    monkeypatch.setattr(building, "sources_checksum", lambda: checksum)
+    assert find_library() is None
+    libraries._load.cache_clear()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no library"])
+def test_where_there_is_no_library_there_is_no_error(
+    content: bytes | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "decoder.so").write_bytes(content)
+    libraries._load.cache_clear()
+    monkeypatch.setattr(libraries, "LIBRARY", tmp_path / "decoder.so")
+    assert find_library() is None
+    libraries._load.cache_clear()
+
+
+def test_a_changed_source_changes_the_checksum(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text("int a;")
+    (tmp_path / "b.cpp").write_text("int b;")
+    before = sources_checksum(tmp_path)
+    (tmp_path / "c.py").write_text("c = 1")
+    assert sources_checksum(tmp_path) == before
+    (tmp_path / "a.h").write_text("int c;")
+    assert sources_checksum(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("compiler", "message"),
+    [
+        ("#!/bin/sh\necho 'x.h:1: error: no' >&2; exit 1", "c++: x.h:1: error: no"),
+        ("#!/bin/sh\nexit 3", "c++: exit code 3"),
+        (None, "there is no C++ compiler"),
+    ],
+)
+def test_a_compiler_that_fails_leaves_nothing_and_says_why(
+    compiler: str | None, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tools, target = tmp_path / "bin", tmp_path / "target"
+    tools.mkdir()
+    target.mkdir()
+    if compiler:
+        (tools / "c++").write_text(compiler)
+        (tools / "c++").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(BuildError, match=message.replace("+", r"\+")):
+        build(library=target / "decoder.so")
+    assert [*target.iterdir()] == []
+
+
+def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(BuildError, match="Linux and macOS"):
+        build(library=tmp_path / "decoder.so")
