@@ -191,7 +191,7 @@ def test_events_of_other_categories_stand_where_they_stood(
 @pytest.mark.parametrize(
     "tables",
     [{"launches", "calls"}, {"collectives"}, {"ops"}, {"spans", "frames"}, {"counters"}, {"launches"}],
-    ids=str,
+    ids=lambda tables: " and ".join(sorted(tables)),
 )
 def test_a_question_for_some_tables_is_answered_as_by_python(
     tables: set[str], added: list[bool], file: Files, monkeypatch: pytest.MonkeyPatch
