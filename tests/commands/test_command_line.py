@@ -169,14 +169,14 @@ def test_summary_tells_what_the_file_is(trace_file: Path, capsys: pytest.Capture
     code, out, _ = run("summary", trace_file, capsys=capsys)
     assert code == 0
     assert "PyTorch profiler (Kineto)" in out
-    assert "4 launches, 1 calls" in out
+    assert "4 launches, 1 call" in out
     assert "Top kernels" in out
 
 
 def test_a_store_answers_as_its_file_does(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "trace.ifm"
     code, out, _ = run("import", trace_file, "-o", store, capsys=capsys)
-    assert (code, out) == (0, f"{store}: 4 launches, 1 calls\n")
+    assert (code, out) == (0, f"{store}: 4 launches, 1 call\n")
     rows = []
     for source in (trace_file, store):
         _, text, _ = run("kernels", source, "--json", capsys=capsys)

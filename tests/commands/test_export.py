@@ -29,7 +29,7 @@ def trace_file(tmp_path: Path) -> Path:
 def test_a_chrome_export_answers_as_its_file_does(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = trace_file.with_name("out.json.gz")
     code, said, err = run("export", trace_file, "--to", "chrome", "-o", out, capsys=capsys)
-    assert (code, said.split(" (")[0]) == (0, f"{out}: 2 launches, 1 calls, 1 counters")
+    assert (code, said.split(" (")[0]) == (0, f"{out}: 2 launches, 1 call, 1 counter")
     assert "unknown_category" in err
     for words in (["kernels", "--json"], ["summary", "--json"]):
         first, second = (

@@ -25,7 +25,7 @@ RAN = {  # what `test_what_pytorch_s_cells_say_is_so` asserts, cell by cell
 
 
 def table() -> dict[str, dict[str, str]]:
-    lines = [line for line in PAGE.splitlines() if line.startswith("|")]
+    lines = PAGE[PAGE.index("| Feature |") :].partition("\n\n")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:]}
 

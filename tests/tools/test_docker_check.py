@@ -37,7 +37,7 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
         if name == "COPY" and not rest.startswith("--from=")
         for source in rest.split()[:-1]
     ]
-    assert len(copied) == 6
+    assert len(copied) == 7
     assert all((ROOT / source).exists() and f"!{source}" in ignored for source in copied)
 
 

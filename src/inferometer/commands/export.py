@@ -104,13 +104,13 @@ def _check_stdout(to: str, tables: tuple[str, ...], out: Output) -> None:
 
 
 def _show(exported: "Exported", out: Output) -> None:
-    from inferometer.units import format_bytes
+    from inferometer.units import format_bytes, format_rows
 
     if out.form == "json":
         out.write_json(SCHEMA, exported.as_json())
         return
     for file in exported.files:
-        rows = ", ".join(f"{n:,} {table}" for table, n in file.rows.items())
+        rows = ", ".join(format_rows(n, table) for table, n in file.rows.items())
         out.write(f"{clean(file.path)}: {rows or 'facts and losses'} ({format_bytes(file.size_bytes)})\n")
 
 

@@ -18,11 +18,13 @@ SCHEMA = Schema("import", 1)
 @output_options("json")
 def run(source: TraceArgument, output: str, execution_trace: str | None, force: bool, out: Output) -> None:
     from inferometer.errors import clean, printable
+    from inferometer.units import format_rows
 
     trace = with_arguments(source, execution_trace).store(output, force=force)
     rows, output = trace.count_rows(), printable(output)
     if out.form == "json":
         out.write_json(SCHEMA, {"store": output, "rows": rows, "losses": trace.losses.as_dict()})
         return
-    out.write(f"{clean(output)}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows") + "\n")
+    counted = ", ".join(format_rows(n, name) for name, n in rows.items() if n) or "no rows"
+    out.write(f"{clean(output)}: {counted}\n")
     say_losses(trace.losses)

@@ -130,7 +130,7 @@ def test_the_summary_says_what_the_trace_is() -> None:
         ("Rank", "3 of 8"),
         ("Host", "node1"),
         ("Duration", "1.500 μs"),
-        ("Rows", "1 launches, 1 ops"),
+        ("Rows", "1 launch, 1 op"),
     ]
     assert (summary.start_ns, summary.duration_ns) == (0, 1_500)
     assert [section.title for section in sections_of(summary)] == ["Devices", "Top kernels"]
