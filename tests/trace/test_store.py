@@ -79,7 +79,7 @@ def test_a_store_is_a_file_for_each_table_with_rows_and_one_of_facts(store: Path
     names = ["launches-00000.parquet", "ops-00000.parquet"]
     assert sorted(path.name for path in store.iterdir()) == ["facts.json", *names]
     text = (store / "facts.json").read_text()
-    assert text.startswith('{\n "mark": "inferometer-trace",\n "schema": [\n  1,\n  11\n ],\n "facts": {')
+    assert text.startswith('{\n "mark": "inferometer-trace",\n "schema": [\n  1,\n  12\n ],\n "facts": {')
     tables = json.loads(text)["tables"]
     assert {name: (table["rows"], table["files"]) for name, table in tables.items()} == {
         "launches": (5, names[:1]),

@@ -14,11 +14,12 @@ from inferometer.new_files import NO_ROOM, NewFolder
 from inferometer.trace.facts import Facts, without_folders
 from inferometer.trace.losses import Losses, Severity
 
-SCHEMA = (1, 11)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
+SCHEMA = (1, 12)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
 # 1.4: times of steps may be null; 1.5: the table `graph_nodes`; 1.6: `collectives`;
 # 1.7: `settings` in the facts; 1.8: `kernel_counters`; 1.9: shapes in `spans`;
 # 1.10: `hlo_ops`, `memory_blocks`, `memory_events`, and AMD's queues, registers, scratch;
 # 1.11: `tests`, `op_nodes`, and the ids and totals that tie ops and allocations to others' records
+# 1.12: the storages of `ops` and `op_nodes`
 MARK = "inferometer-trace"
 MANIFEST = "facts.json"
 MOST_FILES = 100_000  # of one table: the names have five digits

@@ -43,7 +43,10 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "fleet_times": tuple(
         f"fleet {{fleet}} {what} --by gpu" for what in ("kernels", "families", "operators", "shapes", "classes")
     ),
-    "counters": ("counters {h200}/ncu_raw.csv.gz --match gemm", "counters {h200}/ncu_details.csv.gz --top 2"),
+    "counters": (
+        *("counters {h200}/ncu_raw.csv.gz --match gemm", "counters {h200}/ncu_details.csv.gz --top 2"),
+        "counters {amd}",
+    ),
     "formats": ("formats",),
     "memory": (
         *("memory {snapshot}", "memory {snapshot} --by stack --top 2"),
@@ -101,6 +104,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "roofline {h200}/kineto_eager.json.gz --counters {h200}/ncu_details.csv.gz",
         "roofline {counted} --counters {counters}",
         "roofline {ranks} --hardware 'H100 SXM'",
+        "roofline {samples}/cpu/profile.json.gz --execution-trace {samples}/cpu/et.json.gz --hardware 'H200 SXM'",
         "roofline {h200}/normal.ifm",
         f"roofline {{decode}} {_CUTS_A_CALL}",
     ),
@@ -157,6 +161,7 @@ NEVER: Final[dict[str, tuple[str, ...]]] = {
         *("results.ShapeResult.index", "chat.ChatParts.peak_device_bytes"),
         *(f"measured_device.Measurement.{name}" for name in ("clock_hz", "datasheet", "fraction")),
     ),
+    "AMD's counters have no units": ("counters.KernelMetric.unit",),
     "no sample is of AMD's profiler, of several ranks' counters, or counts operations of matrix units": (
         *("counters.CountedLaunch.rank", "counters.CountedLaunch.tensor_flops", "facts.Device.target"),
         "joined_counters.CountedKernel.measured_tensor_flops",

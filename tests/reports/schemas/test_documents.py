@@ -23,6 +23,7 @@ from tests.fleet.digests import fleet_of_everything, write_shapes
 from tests.ncu_files import RAW
 from tests.reports.schemas.lines import LINES, NEVER, OF_A_TRACE, SOMETIMES
 from tests.reports.schemas.walked import Walk, fields_of
+from tests.rocprof_files import write_small
 from tests.truth.planted import write_planted
 from tests.watch.streams import made as made_steps
 from tests.watch.streams import one_after_another
@@ -98,6 +99,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         "table": table,
         "counted": written(folder, PROGRAM),
         "counters": RAW,
+        "amd": write_small(folder / "amd.json"),
         "snapshot": snapshot,
         "python": sys.executable,
         "fleet": fleet_of_everything(folder / "fleet.ifm").folder,

@@ -30,11 +30,14 @@ def test_what_is_not_modelled_has_no_bound_and_no_time_above_it() -> None:
     assert rows["fraction"].to_list() == [0.25, None]
 
 
-def explained(device: str | None, *, warm_ns: float | None, assumes: list[str], moved: int) -> str:
+def explained(
+    device: str | None, *, warm_ns: float | None, assumes: list[str], moved: int, just_written_ns: float | None = None
+) -> str:
     """The first explanation of a row that took 100 ns."""
+    bounds = {"warm_bound_ns": warm_ns, "just_written_bound_ns": just_written_ns}
     row = pl.DataFrame(
-        [{"total_ns": 100, "warm_bound_ns": warm_ns, "assumes": assumes, "read_bytes": moved, "write_bytes": 0}],
-        schema_overrides={"warm_bound_ns": pl.Float64, "assumes": pl.List(pl.String)},
+        [{"total_ns": 100, **bounds, "assumes": assumes, "read_bytes": moved, "write_bytes": 0}],
+        schema_overrides={**dict.fromkeys(bounds, pl.Float64), "assumes": pl.List(pl.String)},
     )
     known = None if device is None else require_device(device)
     return next(why for explains, why in _explanations(known) if row.filter(explains).height)
@@ -54,3 +57,12 @@ def test_a_row_faster_than_its_bound_says_why_or_that_it_cant_be_told(
     device: str | None, warm_ns: float | None, assumes: list[str], moved: int, words: str
 ) -> None:
     assert words in explained(device, warm_ns=warm_ns, assumes=assumes, moved=moved)
+
+
+def test_a_row_that_reads_what_was_just_written_is_explained_by_that_where_it_suffices() -> None:
+    suffices, falls_short = (
+        explained("A100 SXM 80GB", warm_ns=90.0, assumes=["even"], moved=FITS, just_written_ns=bound_ns)
+        for bound_ns in (100.0, 101.0)
+    )
+    assert "had just been written" in suffices
+    assert "had just been written" not in falls_short

@@ -29,6 +29,8 @@ OWNER = ("op_source", "op_call")
 """Columns of launches: the number of the trace (0: their own, then captures), and the call in its `ops`."""
 LAUNCH_SHAPE = ("registers", "shared_bytes")
 """Columns of launches that, with name, grid and block, show whether two launches are alike."""
+STORAGES = ("input_storages", "written_storages")
+"""Columns of ops that tell where an execution trace says what they read and wrote."""
 _ID = ["rank", "process", "external_id"]
 _STEP = re.compile(r"^(?:torch::)?autograd::|Backward")  # autograd's own: their numbers are those of forward ops
 NEEDED = {
@@ -169,6 +171,12 @@ class OpCalls:
     def _counts(self) -> Numbers:
         counts = self._trace.ops.select("sequence_number").collect()["sequence_number"]
         return counts.fill_null(NONE).to_numpy()
+
+    @cached_property
+    def storages(self) -> pl.DataFrame | None:
+        """Of each call what it read and wrote, columns `STORAGES`; None where no call has any."""
+        told = self._trace.ops.select(STORAGES).collect()
+        return told if any(told[name].null_count() < told.height for name in STORAGES) else None
 
     @cached_property
     def _recorded(self) -> pl.DataFrame:

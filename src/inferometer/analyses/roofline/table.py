@@ -10,6 +10,7 @@ from inferometer.analyses.counters.join import JoinAccount, join_counters, losse
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.launched import NEEDED as LAUNCHED_NEEDED
 from inferometer.analyses.launched_by.op_calls import NEEDED as CALLS_NEEDED
+from inferometer.analyses.launched_by.op_calls import STORAGES
 from inferometer.analyses.result import Result
 from inferometer.analyses.roofline.calls import ARGUMENTS, owned_launches
 from inferometer.analyses.roofline.collectives import Collectives, sum_collectives
@@ -19,6 +20,7 @@ from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by
 from inferometer.analyses.roofline.inferred import infer_signatures
+from inferometer.analyses.roofline.just_written import JUST_WRITTEN, find_just_written, with_just_written
 from inferometer.analyses.roofline.likeness import with_likeness
 from inferometer.analyses.roofline.marked_steps import with_steps
 from inferometer.analyses.roofline.measured import MEASURED, with_measured
@@ -39,7 +41,7 @@ from inferometer.trace.trace import Trace
 _MORE: Final = {
     "collectives": tuple(COLLECTIVES.schema),
     "counters": ("metric", "device", "time_ns", "value"),
-    "ops": ("sequence_number",),
+    "ops": ("sequence_number", *STORAGES),
 }
 _PARTS: Final = (LAUNCHED_NEEDED, CALLS_NEEDED, RANGES_NEEDED, _MORE)
 NEEDED: Final = {
@@ -54,6 +56,7 @@ _COLUMNS: Final = (
     *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
     *MEASURED,
     *SAMPLED,
+    *JUST_WRITTEN,
     *("sizes_recorded", "reason"),
 )
 
@@ -78,6 +81,9 @@ class Roofline(Result):
       that the call is, `operator_args` its arguments as JSON; null where it is none.
     - `sampled_clock_hz` and `sampled_memory_clock_hz`, of launches of a recording that sampled them;
       `sampled_clock_bound_ns`, the bound at these. Null without samples near all of the launches.
+    - `just_written_bytes`, of what one call reads, on the mean of the calls: what an op before wrote, and may still lie
+      in L2; `just_written_bound_ns`, the bound of all calls with these from there. Null where no execution trace says
+      which tensor is which.
     - `MEASURED`, from a profiler's counters; null without them.
 
     Attributes:
@@ -196,9 +202,11 @@ def roofline(
     maker = RowMaker(
         owned.signatures, found.op_calls, contexts, hardware, lengths or Lengths(), exchanges.distinct, output_code
     )
-    placed, modelled = keep_selected(*maker.place(launches), selection)
+    all_placed, all_modelled = maker.place(launches)
+    just_written = find_just_written(all_placed, all_modelled, found.op_calls, hardware)
+    placed, modelled = keep_selected(all_placed, all_modelled, selection)
     joined = None if counters is None else join_counters(placed, counters)
-    summed = with_numbers(sum_rows(placed, modelled))
+    summed = with_just_written(with_numbers(sum_rows(placed, modelled)), placed, just_written, hardware)
     frame = with_measured(with_sampled(summed, with_clocks(placed, trace), hardware), joined, hardware)
     shortest_ns = _shortest_kernel(placed)
     return Roofline(

@@ -3,8 +3,8 @@
 Source: files of PyTorch 2.13 (schema 1.1.1-chakra.0.0.4), and what is public of older ones, whose nodes have flat
 fields. Fills `op_nodes`: each op with what it was called with and what it gave, whom it was called by, and the id by
 which a profile of the same run names it. It has no times, so it fills nothing that has. Modules: `nodes` is how a node
-is decoded, `arguments` what becomes of its arguments, `reader` reads the file, `join` gives a profile of the same run
-the shapes that it lacks. Left out: ids of tensors and of storages, ranges of tensors.
+is decoded, `arguments` what becomes of its arguments, `storages` where its tensors lie, `reader` reads the file, `join`
+gives a profile of the same run what it lacks. Left out: ids of tensors, their places within storages, their ranges.
 """
 
 import re
@@ -39,7 +39,7 @@ FORMAT = Format(
     sniff=_sniff,
     read=_read,
     tables=frozenset({"op_nodes"}),
-    limits="Has no times and no device work. Ids of tensors and of storages are not read.",
+    limits="Has no times and no device work. Ids of tensors, and their places within storages, are not read.",
     aliases=("et", "chakra"),
     recorded_by="et = torch.profiler.ExecutionTraceObserver().register_callback('et.json'); "
     "with torch.profiler.profile(execution_trace_observer=et) as p: step()",

@@ -12,11 +12,12 @@ import polars as pl
 from msgspec.structs import replace
 
 from inferometer.errors import InputError
+from inferometer.formats.execution_trace.storages import STORAGES
 from inferometer.trace.trace import Trace
 
 NEEDED: Final = ("op", "process", "thread", "start_ns", "dur_ns", "record_function_id")
 """Columns of `ops` that a join needs of the profile."""
-ARGUMENTS: Final = ("input_dims", "input_dtypes", "input_strides", "scalars")
+ARGUMENTS: Final = ("input_dims", "input_dtypes", "input_strides", "scalars", *STORAGES)
 _ROW, _ID = "row", "record_function_id"
 _OWN_OPS: Final = "::"  # in the names of ops; ranges that users name stand among the nodes, and not among ops
 _HINT: Final = (

@@ -9,6 +9,7 @@ import msgspec
 from inferometer.errors import FormatError
 from inferometer.formats.execution_trace.arguments import texts
 from inferometer.formats.execution_trace.nodes import NODES, Node
+from inferometer.formats.execution_trace.storages import STORAGES, storages
 from inferometer.formats.json_text.records import BAD_JSON, RecordReader
 from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.trace.facts import Facts, NamedId
@@ -99,9 +100,11 @@ class _Document:
         attributes = node.attributes()
         try:
             given, gave = texts(node.given()), texts(node.gave())
+            written = storages(node.given(), node.gave(), _text(attributes["op_schema"]))
         except RecursionError:
             self._out.losses.count("wrong_type", category=_CATEGORY, example=name[:60])
             given = gave = dict.fromkeys(("dims", "dtypes", "strides", "scalars"))
+            written = dict.fromkeys(STORAGES)
         sequence = _whole(attributes["seq_id"])
         return {
             "op": name,
@@ -114,6 +117,7 @@ class _Document:
             "input_dtypes": given["dtypes"],
             "input_strides": given["strides"],
             "scalars": given["scalars"],
+            **written,
             "output_dims": gave["dims"],
             "output_dtypes": gave["dtypes"],
             "sequence_number": None if sequence is None or sequence < 0 else sequence,

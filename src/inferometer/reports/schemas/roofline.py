@@ -41,6 +41,12 @@ class ModelledOp(Part):
     above_ns: Annotated[float | None, says("Time less the bound, ns; 0 where the bound is greater.")]
     flops_per_s: Annotated[float | None, says("Modelled FLOPs over the measured time.")]
     bytes_per_s: Annotated[float | None, says("Modelled bytes over the measured time.")]
+    just_written_bytes: Annotated[
+        float | None, says("With `--execution-trace`: of what one call reads, on the mean, what was just written.")
+    ]
+    just_written_bound_ns: Annotated[
+        float | None, says("With `--execution-trace`: the bound with these bytes from L2, all calls, ns.")
+    ]
     assumes: Annotated[list[str] | None, says("What the arguments don't say. Their words may change.")]
     operator: Annotated[str | None, says("The catalogue's operator that it is.")]
     operator_args: Annotated[str | None, says("Its arguments, as JSON.")]

@@ -14,7 +14,7 @@ from inferometer.reports.views.exchanges import collective_sections, say_collect
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.measured_counters import OP_OR_KERNEL, counter_sections, op_or_kernel, say_counters
 from inferometer.reports.views.view import View
-from inferometer.units import format_count, format_counted, format_duration, format_share
+from inferometer.units import format_bytes, format_count, format_counted, format_duration, format_share
 
 BAR: Final = "bar"
 """Column that draws each row's time: at the bound, above it, and not modelled."""
@@ -144,6 +144,7 @@ def _remarks(found: Roofline) -> Iterator[str]:
     if found.bound_ns is not None and found.modelled_ns:
         yield from _say_gap(found, found.bound_ns)
     yield from _say_clocks(found)
+    yield from _say_just_written(found)
     if found.counters is not None:
         yield from say_counters(found.counters)
     yield from say_collectives(found.collectives, found.total_ns)
@@ -160,6 +161,22 @@ def _say_clocks(found: Roofline) -> Iterator[str]:
     yield (
         f"Where the clock of the multiprocessors was sampled nearby ({held}), bounds are {there} at the sampled clocks "
         f"and {peak} at the nominal ones."
+    )
+
+
+def _say_just_written(found: Roofline) -> Iterator[str]:
+    rows = found.frame.filter(pl.col("just_written_bytes").is_not_null())
+    if not rows.height:
+        return
+    calls = rows["calls"].cast(pl.Float64)
+    held, read = (
+        format_bytes(round(float((rows[name] * calls).sum()))) for name in ("just_written_bytes", "read_bytes")
+    )
+    bounded = rows.filter(pl.col("just_written_bound_ns").is_not_null())
+    there, cold = (format_duration(float(bounded[name].sum())) for name in ("just_written_bound_ns", "bound_ns"))
+    yield (
+        f"Of the {read} that calls with known tensors read, {held} had just been written and fit into the L2 cache "
+        f"with what moved since: from there the bounds of these calls are {there}, from memory {cold}."
     )
 
 
@@ -198,6 +215,10 @@ def _say_faster(found: Roofline) -> Iterator[str]:
 
 def _explanations(device: Device | None) -> Iterator[tuple[pl.Expr, str]]:
     warm, moved = pl.col("warm_bound_ns"), pl.col("read_bytes") + pl.col("write_bytes")
+    yield (
+        (pl.col("just_written_bound_ns") <= pl.col("total_ns")).fill_null(value=False),
+        "what they read had just been written, and from the L2 cache they aren't too fast",
+    )
     yield (
         (warm <= pl.col("total_ns")).fill_null(value=False),
         "all that they move fits in the L2 cache, and from there they aren't too fast",
