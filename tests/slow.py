@@ -19,7 +19,7 @@ SLOW_S: Final = 0.3
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
 """All tests that pytest found, by node id, before any was left out."""
 
-_DRAWN_S, _ONE_IN = 0.5, 3
+_ONE_IN: Final = 6
 
 
 @cache
@@ -63,15 +63,14 @@ def slow_of(tests: Iterable[str]) -> set[str]:
 
 
 def drawn_out(tests: Iterable[str], turn: int) -> set[str]:
-    """Which of these, by node id, CI leaves out in this turn: of a file's that take above 0.5 s it runs one in three.
+    """Which of these, by node id, CI leaves out in this turn: of a file's slow ones it runs one in six.
 
-    Of two it runs one, and one alone always. Which of them is drawn first differs from file to file, so that each turn
-    takes about as long.
+    Of fewer it runs one. Which of them is drawn first differs from file to file, so that each turn takes about as long.
     """
     slow = slow_tests()
     by_file = defaultdict(list)
     for test in sorted(tests):
-        if slow.get(function_of(test), 0.0) > _DRAWN_S:
+        if function_of(test) in slow:
             by_file[test.partition("::")[0]].append(test)
     return {
         test
