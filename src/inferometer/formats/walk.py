@@ -13,6 +13,8 @@ _MOST_ENTRIES = 20_000
 class Walk:
     """Goes down folders, not through links to folders, and ends after so many entries.
 
+    `unfollowed` counts links to folders, and what may not be listed.
+
     Args:
         holds: Whether a real path may be listed: a link may lead anywhere.
         is_apart: Whether a folder is something else than profiles: it isn't gone into, and is in `apart`.
@@ -20,6 +22,7 @@ class Walk:
 
     def __init__(self, holds: Callable[[str], bool], is_apart: Callable[[Path], bool] = lambda folder: False) -> None:
         self.apart: list[Path] = []
+        self.unfollowed = 0
         self._is_apart = is_apart
         self._room = _MOST_ENTRIES
         self._holds = holds
@@ -44,10 +47,14 @@ class Walk:
             self.apart += [Path(folder, name) for name in others if self._holds(os.path.realpath(Path(folder, name)))]
             stores = [name for name in folders if is_store(Path(folder, name))]
             folders[:] = sorted(name for name in folders if name not in (*stores, *others) and not name.startswith("."))
+            self.unfollowed += sum(Path(folder, name).is_symlink() for name in folders)
             made = made_beside(files)
             for name in sorted([*stores, *(name for name in files if name not in made)]):
                 path = Path(folder, name)
-                if name in stores or (
-                    name.removesuffix(".gz").endswith(self._endings) and self._holds(os.path.realpath(path))
-                ):
+                if name in stores:
                     yield path
+                elif name.removesuffix(".gz").endswith(self._endings):
+                    if self._holds(os.path.realpath(path)):
+                        yield path
+                    else:
+                        self.unfollowed += 1

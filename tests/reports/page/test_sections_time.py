@@ -74,6 +74,13 @@ def test_each_step_is_a_point_with_its_wall_busy_and_gap_time() -> None:
     assert wall["x"] == [0, 1, 2, 3, 4]
 
 
+def test_a_single_step_is_a_sentence() -> None:
+    block = build(steps, trace_of(steps=[step(0, gpu_busy_ns=8 * MS, dur_ns=10 * MS)]))
+    assert not charts(block)
+    (sentence,) = [part.text for part in block.parts if isinstance(part, Words)]
+    assert sentence.startswith("One step: wall 10.000 ms, GPU busy 8.000 ms, gap 2.000 ms, ")
+
+
 def test_disturbed_steps_are_marked_with_the_reason() -> None:
     trace = inferometer.open(SAMPLES / "webgpu.log.gz")
     look = RunData(trace)

@@ -55,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "base.json").write_bytes(launches(10))
     (folder / "slow.json").write_bytes(launches(30))
     (folder / "deep" / EVIL).write_bytes(launches(3, name="<b>norm</b>"))
+    (folder / "linked").symlink_to(folder / "deep")
     events = [kernel(f"k{i % 7}", str(10 * i), "0.5", correlation=i) for i in range(KERNELS)]
     fleet_of(folder / "all.ifm", {f"t{n}": fleet_trace(n) for n in range(6)})
     (folder / "long.json").write_bytes(write_file(events))
@@ -115,6 +116,7 @@ def drop(tab: Tab, name: str, text: str) -> None:
 def test_the_list_is_searched_sorted_and_filtered_by_tags(tab: Tab, server: Served) -> None:
     visit(tab, server)
     assert set(tab.run(NAMES)) >= {"base.json", "slow.json", "long.json", EVIL}
+    assert "A link to a folder, or out of the folders" in tab.run("document.querySelector('.note').textContent")
 
     write(tab, "#search", "SLO json")
     assert tab.run(NAMES) == ["slow.json"]

@@ -43,7 +43,7 @@ def test_files_stores_and_packed_files_are_found_and_nothing_that_is_hidden(tmp_
     assert found["a.json"].bytes == len(BYTES)
 
 
-def test_a_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
+def test_links_that_lead_out_or_to_folders_are_not_followed_but_counted(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "secret.json").write_bytes(BYTES)
@@ -51,7 +51,12 @@ def test_a_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "in" / "link.json").symlink_to(tmp_path / "out" / "secret.json")
     (tmp_path / "in" / "folder").symlink_to(tmp_path / "out")
 
-    assert set(by_name(library(tmp_path / "in"))) == {"mine.json"}
+    found = library(tmp_path / "in")
+    assert set(by_name(found)) == {"mine.json"}
+    assert found.unfollowed == 2
+    (tmp_path / "in" / "folder").unlink()
+    found.scan()
+    assert found.unfollowed == 1
 
 
 def test_what_a_run_is_called_stays_and_its_content_tells(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ class Endpoints:
                 "pages": f"/{self._page_token}/pages/",
                 "may_write": state.uploads is not None,
                 "is_whole": state.library.is_whole,
+                "unfollowed": state.library.unfollowed,
                 "runs": state.rows(),
                 "jobs": [job.as_json(is_whole=False) for job in state.jobs.known.values() if not job.is_over],
             }

@@ -70,6 +70,7 @@ class Library:
         self._manifests: dict[Path, tuple[int, str, bool]] = {}
         self.runs: dict[str, Run] = {}
         self.is_whole = True
+        self.unfollowed = 0
         self.scan()
 
     def add(self, path: Path) -> None:
@@ -82,6 +83,7 @@ class Library:
         before = self.runs
         found: dict[str, Run] = {}
         self.is_whole = True
+        self.unfollowed = 0
         for top in self._tops:
             for run in self._below(top):
                 found.setdefault(run.id, run)
@@ -99,6 +101,7 @@ class Library:
             if not Path(os.path.realpath(path)).is_relative_to(self._without):
                 inside.setdefault(path.parent, []).append(path)
         self.is_whole &= walk.is_whole
+        self.unfollowed += walk.unfollowed
         for path in walk.apart:
             yield from self._run(path, top)
         for folder, paths in inside.items():

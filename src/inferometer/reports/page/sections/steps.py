@@ -45,9 +45,19 @@ def build(run: RunData) -> Block | None:
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
     parts += [Points([Point(text) for text in remarks_of(table)])] if remarks_of(table) else []
-    parts += [*_strip(table), *_distributions(table), *_growth(table)]
+    alone = _alone(table)
+    parts += [alone] if alone else [*_strip(table), *_distributions(table), *_growth(table)]
     tables = {section.title: section for section in sections_of(table)}
     return Block("steps", _TITLE, [*parts, *(Grid(each) for title, each in tables.items() if title not in _ELSEWHERE)])
+
+
+def _alone(table: StepTable) -> Words | None:
+    """Of a single step its times, since a curve has more points; None where there are more steps."""
+    if table.steps.height != 1:
+        return None
+    step = table.steps.row(0, named=True)
+    times = [f"{name} {format_duration(step[column])}" for column, name, _ in _SERIES if step[column] is not None]
+    return Words(f"One step: {', '.join([*times, _text(step)])}.")
 
 
 def _strip(table: StepTable) -> Iterator[Chart]:

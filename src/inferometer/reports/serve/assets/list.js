@@ -102,10 +102,16 @@ export function show(place, state) {
   }
 
   function notes(all, shown) {
-    if (!state.runs.length) return "No runs here yet: files, stores and recordings appear as they come.";
+    if (!state.runs.length) return `No runs here yet: files, stores and recordings appear as they come. ${links()}`;
     if (!all) return "No run has all these words.";
     const rest = all > shown ? `The first ${shown} are shown: search for others. ` : "";
-    return rest + (state.is_whole ? "" : "The folders hold more entries than are looked through: name a smaller one.");
+    return rest + (state.is_whole ? "" : "The folders hold more entries than are looked through: name a smaller one. ") + links();
+  }
+
+  function links() {
+    const n = state.unfollowed;
+    if (!n) return "";
+    return n === 1 ? "A link to a folder, or out of the folders, isn't followed: name what it leads to." : `${n.toLocaleString("en")} links to folders, or out of the folders, aren't followed: name what they lead to.`;
   }
 
   function row(run) {
