@@ -8,7 +8,7 @@ from inferometer.analyses.ab.comparison import PathComparison
 from inferometer.analyses.ab.rows import Interval, PathDifference, PathRow
 from inferometer.analyses.ab.statistics import LEAST
 from inferometer.analyses.ab.steady import MOST, USUAL
-from inferometer.units import format_duration, format_sample, format_share
+from inferometer.units import format_sample, format_share, format_signed_duration
 
 CLOCKS = {"host": "host time", "span": "device span"}
 _SHOWN = 12
@@ -124,7 +124,9 @@ def _verdicts(found: PathComparison) -> Iterator[str]:
             stated += _as_it_runs(found, arm)
         if found.differences[arm]:
             first = found.differences[arm][0]
-            stated.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
+            stated.append(
+                f"largest difference: {place_of(first, trunk)}, {format_signed_duration(first.difference_ns)}"
+            )
         yield f"{arm}: {'; '.join(stated)}."
 
 
@@ -155,10 +157,6 @@ def _held(short_waits: Mapping[str, float]) -> Iterator[str]:
 def _wrong_paths(found: PathComparison, arm: str) -> str:
     wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
     return f"wrong answers at {wrong} path{'' if wrong == 1 else 's'}" if wrong else "no operator was seen to be wrong"
-
-
-def _signed(ns: int) -> str:
-    return f"{'+' if ns > 0 else ''}{format_duration(ns)}"
 
 
 def _wrong(found: PathComparison, arm: str) -> Iterator[str]:
