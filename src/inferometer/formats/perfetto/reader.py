@@ -18,7 +18,6 @@ from inferometer.trace.facts import Facts
 from inferometer.trace.tables import ALL_TABLES
 
 NAME = "perfetto"
-_READ = frozenset({"track_event", "track_descriptor", "clock_snapshot"})
 _AGENTS = "The file doesn't say which of AMD's agents are GPUs: gpu:4 is agent 4, CPUs counted."
 
 
