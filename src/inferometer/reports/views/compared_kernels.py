@@ -87,7 +87,7 @@ def per_words(found: Comparison) -> str:
     return f"a {found.leading.pair.name} step" if found.phases else "a step"
 
 
-def kinds_in_words(kernels: ComparedKernels) -> str:
+def describe_kinds(kernels: ComparedKernels) -> str:
     """How many rows became what, and how many are in no compared step."""
     inside = Counter(row.kind for row in kernels.rows if row.delta_ns is not None)
     changed = [f"{count:,} {kind}" for kind, count in inside.most_common() if kind != "same"]

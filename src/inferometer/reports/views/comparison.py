@@ -63,8 +63,8 @@ _FAMILY_FIELDS = (
 def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
     lines = [("Verdict", f"{found.verdict}. {found.judged.why}"), ("Base", found.base), ("Candidate", found.candidate)]
     if found.setup:
-        lines.append(("Set-up", f"{', '.join(change.in_words() for change in found.setup)}."))
-    steps = found.sides.found_in_words()
+        lines.append(("Set-up", f"{', '.join(change.describe() for change in found.setup)}."))
+    steps = found.sides.describe_found()
     return [*lines, ("Steps", steps)] if steps else lines
 
 

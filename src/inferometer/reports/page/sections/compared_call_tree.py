@@ -26,7 +26,7 @@ from inferometer.reports.page.tree_boxes import (
     tree_boxes,
     with_indent,
 )
-from inferometer.reports.views.call_tree_comparison import about_steps, totals_in_words
+from inferometer.reports.views.call_tree_comparison import about_steps, describe_totals
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share, format_signed_duration
 
@@ -71,7 +71,7 @@ def build(look: PageData) -> Block | None:
 
 
 def _words(tree: "CallTreeComparison") -> Iterator[Part]:
-    yield Words(f"Device time: {totals_in_words(tree)}")
+    yield Words(f"Device time: {describe_totals(tree)}")
     yield Words(_alone(tree.frame))
     yield from (Words(text, "note") for text in (_READING, *about_steps(tree), *tree.notable))
 
@@ -144,7 +144,7 @@ def _alt(tree: "CallTreeComparison") -> str:
     """The deepest caller that has half of the change; without one the node that changed most."""
     frame, delta_ns = tree.frame, tree.candidate_ns - tree.base_ns
     if not (frame["delta_ns"] != 0).any():
-        return f"No node differs. Device time: {totals_in_words(tree)}"
+        return f"No node differs. Device time: {describe_totals(tree)}"
     change, is_caller = pl.col("delta_ns"), pl.col("kind") != "kernel"
     half = frame.filter(is_caller, change * (1 if delta_ns > 0 else -1) * 2 >= max(abs(delta_ns), 1))
     has = "changed most" if half.is_empty() else "is the deepest caller with at least half of the change"
