@@ -34,7 +34,6 @@ LONGER = 1.05
 UNEVEN_CORES, LOAD = 0.25, "cpu_contention"
 MOST_WRONG, LEAST_RIGHT = 1, 45 / 48
 
-_OTHERS = "nothing; other programs left the program no core of its own, or ran during one of the runs"
 Judged = Literal["right", "unnamed", "wrong"]
 
 

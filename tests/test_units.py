@@ -16,6 +16,7 @@ from inferometer.units import (
     format_ranges,
     format_rows,
     format_share,
+    format_signed_duration,
     parse_bytes,
     parse_duration,
     parse_exact_duration,
@@ -114,6 +115,11 @@ def test_a_plain_number_has_the_default_unit_or_is_refused() -> None:
 )
 def test_durations_print_as_nsight_prints_them(ns: float | None, text: str) -> None:
     assert format_duration(ns) == text
+
+
+@pytest.mark.parametrize(("ns", "text"), [(960, "+960 ns"), (0, "0 ns"), (-84_724, "-84.724 \u03bcs")])
+def test_differences_of_times_have_a_sign_in_both_directions(ns: int, text: str) -> None:
+    assert format_signed_duration(ns) == text
 
 
 @given(st.integers(-INT64_MAX, INT64_MAX))

@@ -96,6 +96,11 @@ def format_duration(ns: float | None) -> str:
     return _format(ns, _PRINTED_TIMES, 1000)
 
 
+def format_signed_duration(ns: float) -> str:
+    """A difference of times: `+1.266 s`, `-84.724 μs`, `0 ns`."""
+    return f"+{format_duration(ns)}" if ns > 0 else format_duration(ns)
+
+
 def format_bytes(size_bytes: float | None, *, binary: bool = False) -> str:
     """A size with three decimals: `512 B`, `1.500 GB`; with `binary` in powers of 1024, `1.397 GiB`."""
     return _format(size_bytes, _PRINTED_BINARY_SIZES, 1024) if binary else _format(size_bytes, _PRINTED_SIZES, 1000)

@@ -13,7 +13,7 @@ from tests.analyses.ab.runs import Call, measured, op
 from tests.commands.test_command_line import run
 
 from inferometer.analyses.ab.measurement import PathMeasurement
-from inferometer.commands.ab import _in_words
+from inferometer.commands.ab import _describe
 from inferometer.engines import arms
 from inferometer.engines.ab.progress import Progress
 
@@ -86,7 +86,7 @@ def test_sizes_arms_and_places_are_handed_on(ab: Callable[..., Said], tmp_path: 
     ],
 )
 def test_what_runs_is_said_with_how_long_it_takes(left_ns: tuple[int, int] | None, said: str) -> None:
-    assert _in_words(Progress("torch", "repetition", " with scopes", 2, 4, left_ns)) == said
+    assert _describe(Progress("torch", "repetition", " with scopes", 2, 4, left_ns)) == said
 
 
 @pytest.mark.parametrize(

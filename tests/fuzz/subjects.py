@@ -150,7 +150,7 @@ def _open_serving(path: Path, rng: Random) -> None:
     if rng.random() < 0.5:
         found = [read_serving(path, run=rng.randrange(len(found)))]
     for serving in found:
-        assert serving.in_words()
+        assert serving.describe()
         json.dumps(serving.as_json(), allow_nan=False)
 
 

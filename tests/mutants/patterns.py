@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 
-_CLOSES = {"(": ")", "[": "]"}
-
 
 def changed_patterns(pattern: str) -> Iterator[str]:
     """Patterns that compile and differ from `pattern` by one small change."""

@@ -18,12 +18,12 @@ def sort_column(key: SortKey, name: str) -> str:
     return name if key == "name" else "count" if key == "count" else f"{key}_ns"
 
 
-def duration_statistics(column: str = "dur_ns") -> list[pl.Expr]:
-    """Total, count, mean, median, min, max and deviation of a group's durations, as Nsight Systems defines them.
+def duration_statistics() -> list[pl.Expr]:
+    """Total, count, mean, median, min, max and deviation of a group's `dur_ns`, as Nsight Systems defines them.
 
     Sums, counts and extremes are exact integers; the deviation is the sample's (n - 1), 0 for a single one.
     """
-    duration = pl.col(column)
+    duration = pl.col("dur_ns")
     return [
         duration.sum().alias("total_ns"),
         pl.len().cast(pl.Int64).alias("count"),

@@ -18,23 +18,23 @@ class Manifest:
 
     hashes: Mapping[str, bytes]
 
-    def changed(self, folder: Path | None = None) -> list[str]:
+    def changed(self) -> list[str]:
         """Files that are other ones now, are gone, or are new."""
-        now = take_manifest(folder).hashes
+        now = take_manifest().hashes
         return sorted(name for name in {*self.hashes, *now} if self.hashes.get(name) != now.get(name))
 
-    def why_not(self, folder: Path | None = None) -> str | None:
+    def why_not(self) -> str | None:
         """Which were changed; None where none was."""
-        changed = self.changed(folder)
+        changed = self.changed()
         if not changed:
             return None
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
         return f"files of the evaluator changed while it ran: {', '.join(changed[:_SHOWN])}{more}"
 
 
-def take_manifest(folder: Path | None = None) -> Manifest:
-    """As the files are now; `folder`: in the place of the package's."""
-    root = folder or Path(__file__).resolve().parents[1]
+def take_manifest() -> Manifest:
+    """As the files are now."""
+    root = Path(__file__).resolve().parents[1]
     found = {str(path.relative_to(root)): _hash(path) for path in root.rglob("*") if path.suffix in _KINDS}
     return Manifest(found)
 

@@ -144,10 +144,10 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     with working(per_second=0.5) as say:
         say(f"the model {asked.model}")
         engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
-        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=lambda now: say(_in_words(now)))
+        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=lambda now: say(_describe(now)))
 
 
-def _in_words(progress: "Progress") -> str:
+def _describe(progress: "Progress") -> str:
     """What runs now and, where that is known, how long all of it still takes."""
     if progress.left_ns is None:
         return str(progress)

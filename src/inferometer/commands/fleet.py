@@ -106,6 +106,7 @@ class _Asked:
 
 
 def _answer(fleet: "Fleet", asked: _Asked) -> "Result":
+    """Each question imports its own: some need SciPy, which takes longer than a quick answer."""
     if asked.question == "overview":
         from inferometer.fleet.questions.overview import fleet_overview
 

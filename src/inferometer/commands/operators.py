@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.options.rooflines import device_for_bounds
 from inferometer.commands.options.selection import hardware_file_option, hardware_option
-from inferometer.commands.settings import is_setting
 from inferometer.errors import printable
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def run(
         from inferometer.analyses.operators.given_shapes import bound_given
         from inferometer.bench.exchange.workloads import read_given
 
-        out.show(bound_given(printable(shapes), read_given(Path(shapes)), choose_device(hardware, hardware_file)))
+        out.show(bound_given(printable(shapes), read_given(Path(shapes)), _choose_device(hardware, hardware_file)))
         return
     from inferometer.analyses.operators.catalogue import describe_operator, list_operators
     from inferometer.operators import operators, require_operator
 
-    chosen = choose_device(hardware, hardware_file)
+    chosen = _choose_device(hardware, hardware_file)
     every = list(operators().values())
     if name is None:
         out.show(list_operators(every, chosen, published=published_bounds))
@@ -60,16 +60,13 @@ def run(
         out.show(describe_operator(require_operator(name), every, chosen, published=published_bounds))
 
 
-def choose_device(name: str | None, file: str | None) -> "Device":
+def _choose_device(name: str | None, file: str | None) -> "Device":
     """The device of a file or of a name, by default one that many have.
 
     Raises:
         click.UsageError: Both are given.
         InputError: There is none of that name, or the file is no device.
     """
-    from inferometer.hardware.device_file import read_device
     from inferometer.hardware.known import require_device
 
-    if name is not None and file is not None and not is_setting("hardware"):
-        raise click.UsageError("--hardware and --hardware-file are mutually exclusive.")
-    return require_device(name or _DEFAULT) if file is None else read_device(file)
+    return device_for_bounds(name, file) or require_device(_DEFAULT)

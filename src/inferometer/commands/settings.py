@@ -70,8 +70,8 @@ class Settings:
         return f"{shown}: set in {self.where}, not on the command line." if shown else None
 
 
-def find_settings(commands: Commands, folder: Path | None = None) -> Settings | None:
-    """Those of `folder`, by default the one that we are in. `commands`: all, asked for where there is a file.
+def find_settings(commands: Commands) -> Settings | None:
+    """Those of the folder that we are in. `commands`: all, asked for where there is a file.
 
     Raises:
         InputError: The file can't be read, no command has such an option, or the value is none that it takes.
@@ -79,7 +79,7 @@ def find_settings(commands: Commands, folder: Path | None = None) -> Settings | 
     named = os.environ.get(VARIABLE)
     if named is not None:
         return _read(Path(named), commands) if named else None
-    start = folder or Path.cwd()
+    start = Path.cwd()
     for place in (start, *start.parents):
         if (place / _OWN).is_file():
             return _read(place / _OWN, commands)

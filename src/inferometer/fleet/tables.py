@@ -18,7 +18,6 @@ TRACE: Final = "trace"
 
 _I64, _F64, _TEXT = pl.Int64(), pl.Float64(), pl.String()
 _NOT_SAID = "the file doesn't say"
-_NO_LAUNCHES = "it has no launches"
 _NO_BOUND = "it can't be modelled; `reason` says why"
 _NO_STATISTIC = "the source doesn't print this statistic"
 

@@ -75,10 +75,11 @@ def launch(
 def join(folder: Path, store: Path, *, force: bool = False) -> Launched:
     """Make `store` of the parts that an interrupted recording left in `folder`."""
     from inferometer.record.workers.parts import join_parts, read_remarks
+    from inferometer.trace.store_writer import folder_bytes
 
     with join_parts(folder, store, force=force) as trace:
         rows = trace.count_rows()
-    return Launched(0, store, 0, rows, _size(store), tuple(read_remarks(folder)))
+    return Launched(0, store, 0, rows, folder_bytes(store), tuple(read_remarks(folder)))
 
 
 def _find_program(word: str) -> str:
@@ -236,6 +237,7 @@ def _joined(store: Path, parts: Path, launched: Launched, *, force: bool) -> Lau
     from polars.exceptions import PolarsError  # a full disk may be told by Polars, too
 
     from inferometer.record.workers.parts import drop_parts, find_parts, join_parts, read_remarks
+    from inferometer.trace.store_writer import folder_bytes
 
     remarks = [*launched.remarks, *read_remarks(parts)]
     if outlived := [path.stem for path in find_parts(parts) if _is_alive(path)]:
@@ -249,7 +251,9 @@ def _joined(store: Path, parts: Path, launched: Launched, *, force: bool) -> Lau
         remarks += [f"The recording couldn't be kept: {error}", *_about_kept(parts, store)]
         return replace(launched, remarks=tuple(remarks))
     drop_parts(parts)
-    return replace(launched, store=store, rows=rows, bytes=_size(store), remarks=tuple(remarks), overhead=overhead)
+    return replace(
+        launched, store=store, rows=rows, bytes=folder_bytes(store), remarks=tuple(remarks), overhead=overhead
+    )
 
 
 def _about_lost_rows(losses: Losses) -> list[str]:
@@ -293,7 +297,3 @@ def _about_hooks(parts: Path, options: Options) -> list[str]:
     if all(part.name.startswith(own) for part in find_parts(parts)):
         return ["Only counters are recorded: the program never imported torch, nor called inferometer.step()."]
     return []
-
-
-def _size(store: Path) -> int:
-    return sum(path.stat().st_size for path in store.iterdir())

@@ -92,7 +92,7 @@ def _verdicts(found: "PathComparison") -> Iterator[tuple[str, str]]:
         if largest is not None:
             sign = "+" if largest.difference_ns > 0 else "−"
             size = format_duration(abs(largest.difference_ns))
-            words += f" Most of it: {largest.path}{largest.replaced_in_words}, {sign}{size} a repetition."
+            words += f" Most of it: {largest.path}{largest.replaced}, {sign}{size} a repetition."
         yield words, "verdict"
 
 

@@ -68,6 +68,11 @@ def is_store(path: Path) -> bool:
     return path.is_dir() and (path / MANIFEST).is_file()
 
 
+def folder_bytes(folder: Path) -> int:
+    """Bytes of the files right inside: a store's, or the tables of a fleet."""
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
 def write_store(
     path: Path,
     facts: Facts,

@@ -51,7 +51,7 @@ def model(hidden: int, dtype: str = "float", tokens: int = 64) -> Trace:
 def test_what_differs_is_named(base: Trace, candidate: Trace, words: str) -> None:
     change = find_input_change(base, candidate)
     assert change is not None
-    assert change.in_words() == words
+    assert change.describe() == words
 
 
 def test_the_same_weights_for_other_numbers_of_tokens_and_calls_are_no_change() -> None:
@@ -74,7 +74,7 @@ def test_runs_that_do_not_tell_their_products_say_nothing(trace: Trace) -> None:
 def test_many_other_sizes_are_not_listed() -> None:
     one, two = (run_of(*[("aten::mm", [[8, 8], [8, n + k]], "float", 1) for k in range(9)]) for n in (100, 200))
     assert find_input_change(one, two) == InputChange(None, (tuple(range(100, 109)), tuple(range(200, 209))))
-    assert find_input_change(one, two).in_words() == "Weights of most matrix products are of other sizes."  # type: ignore[union-attr]
+    assert find_input_change(one, two).describe() == "Weights of most matrix products are of other sizes."  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

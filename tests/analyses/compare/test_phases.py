@@ -177,7 +177,7 @@ def test_found_steps_stand_against_times_by_cycle(tmp_path: Path) -> None:
     times = [{"cycle": k, "function": "silu", "device": "gpu:0", "dur_ns": 9, "calls": 2} for k in range(9)]
     found = compare(run, trace_of(function_times=[row | {"cycle_dur_ns": 20} for row in times]))
     assert found.changes.base_steps > 20
-    assert "candidate by what the source recorded" in found.sides.found_in_words()
+    assert "candidate by what the source recorded" in found.sides.describe_found()
     assert found.as_json()["steps"]["candidate"] is None
 
 

@@ -181,7 +181,7 @@ def test_the_processor_at_hand_is_measured() -> None:
     ],
 )
 def test_a_processor_s_products_are_of_the_units_that_it_has(flags: str, facts: list[str | None]) -> None:
-    host = Host("a processor", 2, None, None, None, frozenset(flags.split()), {})
+    host = Host("a processor", 2, None, None, frozenset(flags.split()), {})
     assert [product_fact(host, dtype) for dtype in ("fp32", "bf16", "fp16", "int8")] == facts
 
 

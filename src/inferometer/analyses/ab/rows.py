@@ -240,7 +240,7 @@ class PathDifference:
     share: float | None
 
     @property
-    def replaced_in_words(self) -> str:
+    def replaced(self) -> str:
         """` (rms_norm -> add_rms_norm)`, ` (without q, k and 4 more)`; empty where both arms call the same."""
         gone, new = _listed(self.gone), _listed(self.new)
         if gone and new:

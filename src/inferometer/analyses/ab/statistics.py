@@ -44,12 +44,12 @@ def mean_and_error(values: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
     return mean, np.where(count > 1, error, np.nan), count
 
 
-def t_interval(values: Floats, *, level: float = LEVEL) -> tuple[Floats, Floats, Floats]:
+def t_interval(values: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean of each row, and the ends of its t-interval: NaN of fewer than `LEAST` values. Shape (rows, n)."""
     from scipy.special import stdtrit
 
     mean, error, count = mean_and_error(values)
-    width = error * stdtrit(np.maximum(count - 1, 1).astype(np.float64), 1 - level / 2)
+    width = error * stdtrit(np.maximum(count - 1, 1).astype(np.float64), 1 - LEVEL / 2)
     width = np.where(count >= LEAST, width, np.nan)
     return mean, mean - width, mean + width
 

@@ -72,7 +72,7 @@ def check_comparable(
         how = f"times divided by {repair.ratio:.3g}, the common ratio of calls. {repair.why}".strip()
         return Comparable(False, "The runs hold different amounts of work.", how, ratio, interval)
     if changes.work is not None and changes.work.ratio is not None:
-        return Comparable(True, f"Both runs mark their steps. {changes.work.in_words()}", None, ratio, interval)
+        return Comparable(True, f"Both runs mark their steps. {changes.work.describe()}", None, ratio, interval)
     return Comparable(True, _same_work(changes), None, ratio, interval)
 
 

@@ -62,7 +62,7 @@ class Place(Growth):
     def as_json(self) -> dict[str, Any]:
         return {"after": self.after, "before": self.before, "called_in": self.called_in, **super().as_json()}
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """As in: between linear and argmax."""
         name = decode(self.before).short_name
         before = f"the {name} that {self.called_in} calls" if self.called_in else name
@@ -83,7 +83,7 @@ class InFrame(Growth):
     def as_json(self) -> dict[str, Any]:
         return {"frame": self.frame, "caller": self.caller, "own": self.own, **super().as_json()}
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """As in: in <built-in function sleep>, called by sampler.py(12): sample."""
         called = f", called by {self.caller}" if self.caller else ""
         return f"in {self.frame}{called}{', or what that called' if self.own else ''}"
@@ -109,13 +109,13 @@ class HostTime:
             "frame": None if self.frame is None else self.frame.as_json(),
         }
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """What was found, in a sentence."""
         return " and ".join(
             f"{format_duration(each.delta_ns)} {words}"
             for each, words in (
-                (self.place, self.place and self.place.in_words()),
-                (self.frame, self.frame and f"with the host {self.frame.in_words()}"),
+                (self.place, self.place and self.place.describe()),
+                (self.frame, self.frame and f"with the host {self.frame.describe()}"),
             )
             if each is not None
         )

@@ -40,7 +40,7 @@ class InputChange:
             "sizes": [list(each) for each in self.sizes],
         }
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """What differs, in a sentence."""
         changed = [f"in {self.dtypes[1]} in place of {self.dtypes[0]}"] if self.dtypes else []
         gone, new = self.sizes

@@ -75,7 +75,7 @@ class Sides:
             yield from (f"{side}: {note}" for note in (marks.notes if marks else ()))
         yield from self.about_phases
 
-    def found_in_words(self) -> str:
+    def describe_found(self) -> str:
         """What delimits the steps of either run, where those of one were found and not marked; else nothing."""
         if not any(marks and marks.looked_for and not marks.is_doubtful for marks in self.marks):
             return ""

@@ -23,7 +23,7 @@ class SetupChange:
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "base": self.base, "candidate": self.candidate}
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """As in: torch threads 2 -> 1."""
         return f"{self.name} {self.base} -> {self.candidate}"
 

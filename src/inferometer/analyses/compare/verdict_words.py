@@ -27,7 +27,7 @@ _WORDS = {"host": "host functions", "compute": "compute kernels", "transfer": "c
 
 def say_what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) -> str:
     """What became of the step, and which calls slowed; else, of a claimed cause, the function that slowed most."""
-    times = times_in_words(changes)
+    times = describe_times(changes)
     texts = {
         "slower": f"The step is slower: {times}.",
         "faster": f"The step is faster: {times}.",
@@ -50,25 +50,25 @@ def say_as_before(changes: Changes) -> str:
     low, high = changes.step_ratio_interval or (1.0, 1.0)
     if is_lost_in_noise(changes):
         which = "longer" if (changes.step_ratio or 1.0) > 1 else "shorter"
-        return f"Whether the step is {which} can't be told from noise: {times_in_words(changes)}"
+        return f"Whether the step is {which} can't be told from noise: {describe_times(changes)}"
     if low <= 1 <= high:
-        return f"The step is as long as before, within noise: {times_in_words(changes)}"
+        return f"The step is as long as before, within noise: {describe_times(changes)}"
     if abs((changes.step_ratio or 1.0) - 1) < MIN_GROWTH:
-        return f"The step is as long as before, within {MIN_GROWTH:.1%}: {times_in_words(changes)}"
+        return f"The step is as long as before, within {MIN_GROWTH:.1%}: {describe_times(changes)}"
     which = "longer" if low > 1 else "shorter"
     unclear = f"not clearly by more than runs of one program differ ({least:.0%})"
-    return f"The step is {which}, {unclear}: {times_in_words(changes)}"
+    return f"The step is {which}, {unclear}: {describe_times(changes)}"
 
 
 def say_uneven(changes: Changes) -> str:
     """The mean and the median of a step's time disagree."""
     low, high = median_ratio(changes) or (1.0, 1.0)
     medians = f"its median is not ({low:.3f} to {high:.3f} times)"
-    longer = f"The mean step is longer: {times_in_words(changes)}"
+    longer = f"The mean step is longer: {describe_times(changes)}"
     return f"{longer}; {medians}. A few steps are: `inferometer steps` shows which."
 
 
-def times_in_words(changes: Changes) -> str:
+def describe_times(changes: Changes) -> str:
     """The step of both runs, and the ratio with its interval: what is in most of the verdicts' sentences."""
     before, after = format_duration(changes.base_step_ns), format_duration(changes.candidate_step_ns)
     if changes.step_ratio is None:
@@ -114,7 +114,7 @@ def say_idle(changes: Changes) -> str:
 
 def say_work(changes: Changes) -> str:
     """By how much a step calls more or less; empty where it doesn't, or where it isn't known."""
-    return changes.work.in_words() if changes.work else ""
+    return changes.work.describe() if changes.work else ""
 
 
 def say_more_called(changes: Changes) -> str:

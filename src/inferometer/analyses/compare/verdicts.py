@@ -18,6 +18,7 @@ from inferometer.analyses.compare.host_time import HostTime
 from inferometer.analyses.compare.input_changes import InputChange
 from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps
 from inferometer.analyses.compare.verdict_words import (
+    describe_times,
     is_lost_in_noise,
     may_differ,
     say_as_before,
@@ -31,7 +32,6 @@ from inferometer.analyses.compare.verdict_words import (
     say_uneven,
     say_what_slowed,
     say_work,
-    times_in_words,
 )
 from inferometer.analyses.comparison_limits import (
     ALPHA,
@@ -157,7 +157,7 @@ def _other_inputs(case: _Case) -> Judged | None:
     """A step that may be slower, over other inputs of its matrix products."""
     if case.program.inputs is None or not case.slowdown.may_be_slower:
         return None
-    return Judged("software change", f"{case.slowed} {case.program.inputs.in_words()}")
+    return Judged("software change", f"{case.slowed} {case.program.inputs.describe()}")
 
 
 def _slower_setting(case: _Case) -> Judged | None:
@@ -231,7 +231,7 @@ def _unexplained(case: _Case) -> Judged:
     """A slower step that nothing explains, but for time of the host."""
     idle, host = say_idle(case.changes), case.program.host
     if idle and host is not None and host.is_found:
-        return Judged("host time", f"{case.slowed} {idle}: {host.in_words()}.")
+        return Judged("host time", f"{case.slowed} {idle}: {host.describe()}.")
     why = f"{case.slowed} {idle}: look at the host." if idle else case.slowed
     return Judged("cause not measured", f"{why} Nothing that was measured in both runs explains it.")
 
@@ -261,8 +261,8 @@ def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration, *, is_
 
 
 def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, program: Program) -> Judged:
-    times = times_in_words(changes)
-    inputs = program.inputs.in_words() if program.inputs else None
+    times = describe_times(changes)
+    inputs = program.inputs.describe() if program.inputs else None
     if slowdown.speed == "faster" and _may_be_cut(changes):
         return Judged(
             "too few samples", f"{times}. {say_work(changes)} The only step of a run may be cut: record more."

@@ -41,7 +41,7 @@ class WorkChange:
             "repeats": None if self.repeats is None else list(self.repeats),
         }
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """The common ratio; empty without one."""
         if self.ratio is None:
             return ""

@@ -37,7 +37,6 @@ _DEVICES: Final = {
     **dict.fromkeys(("free_bytes", "largest_free_bytes", "events", "peak_bytes", "peak_event", "peak_ns"), pl.Int64),
     **dict.fromkeys(("before_bytes", "mismatched_bytes", "refused"), pl.Int64),
 }
-_HOLDERS: Final = {**_PLACE, "holder": pl.String, "bytes": pl.Int64, "blocks": pl.Int64, "share": pl.Float64}
 _SERIES: Final = {**_PLACE, "first_event": pl.Int64, "time_ns": pl.Int64, "bytes": pl.Int64}
 
 

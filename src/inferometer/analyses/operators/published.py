@@ -111,9 +111,3 @@ def _bound(operator: Operator, shape: Shape, device: Device) -> float:
     found = published_bound_ns(operator, shape, device)
     assert found is not None, "platforms have all that published bounds need"
     return found
-
-
-def _fraction(shape: Shape) -> float:
-    found = shape.published.sol_fraction(DEPLOYED)
-    assert found is not None, "every shape has a deployed time"
-    return found

@@ -35,16 +35,16 @@ def find_possible_swaps(rows: PathRows, times: Times) -> Iterator[Found]:
         if max(exchanged) > near or rows.is_above(one, other) or rows.is_above(other, one):
             continue
         paths = [rows.paths[row] for row in (one, other)]
-        printed = [_in_words(float(apart[row])) for row in (one, other)]
+        printed = [_percent(float(apart[row])) for row in (one, other)]
         words = (
             f"The times of {short(paths[0])} and {short(paths[1])} may be exchanged in one of the runs. As printed the "
-            f"runs differ by {printed[0]} and {printed[1]} there, exchanged by {_in_words(float(exchanged[0]))} and "
-            f"{_in_words(float(exchanged[1]))}; at most paths by {_in_words(usual)}. Possible, not sure: two paths "
+            f"runs differ by {printed[0]} and {printed[1]} there, exchanged by {_percent(float(exchanged[0]))} and "
+            f"{_percent(float(exchanged[1]))}; at most paths by {_percent(usual)}. Possible, not sure: two paths "
             "that differ by as much in opposite directions look the same."
         )
         numbers = {"paths": paths, "printed": [float(apart[one]), float(apart[other])], "exchanged": [*exchanged]}
         yield Found("possible_swap", paths[0], words, {**numbers, "usual": usual})
 
 
-def _in_words(logarithm: float) -> str:
+def _percent(logarithm: float) -> str:
     return format_share(float(np.expm1(logarithm)))

@@ -12,7 +12,7 @@ from inferometer.analyses.steps.growth import ALL, CONTEXTS, format_slope
 from inferometer.analyses.steps.outliers import GAP as HOST_GAP
 from inferometer.analyses.steps.outliers import REST
 from inferometer.analyses.steps.sources import RunSteps
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_duration, format_share, format_signed_duration
 
 _SAID_GROWTH = (
     0.05  # of the mean GPU time per token: growth of a class by less over the contexts isn't worth a sentence
@@ -98,21 +98,17 @@ def _different(parts: pl.DataFrame, step: dict[str, Any]) -> Iterator[str]:
     )
     yield (
         f"Step {step['step']} took {format_duration(int(parts['excess_ns'].sum()))} more than usual: "
-        f"{', '.join(named)}; all else {_signed(rest_ns)}."
+        f"{', '.join(named)}; all else {format_signed_duration(rest_ns)}."
     )
 
 
 def _part(row: dict[str, Any]) -> str:
     if row["what"] == HOST_GAP:
-        return f"the host's gap {_signed(row['excess_ns'])}"
+        return f"the host's gap {format_signed_duration(row['excess_ns'])}"
     how = f" ({row['what']})" if row["what"] not in ("slower", "faster") else ""
     if row["launches"] is not None and row["launches"] != row["usual_launches"]:
         how = f" ({row['launches']:,} launches where {row['usual_launches']:g} are usual)"
-    return f"{say_class(row['class'])} {_signed(row['excess_ns'])}{how}"
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns > 0 else ''}{format_duration(ns)}"
+    return f"{say_class(row['class'])} {format_signed_duration(row['excess_ns'])}{how}"
 
 
 def _gaps(phases: pl.DataFrame) -> Iterator[str]:
@@ -182,17 +178,21 @@ def _moves(row: dict[str, Any], over: str) -> str:
     along = {POSITION: "with the position in their decode run", TIME: "over the run", BOTH: "over the run"}[over]
     verb = "get slower" if row["change_ns"] > 0 else "get quicker"
     what = "wall time" if row["of"] == WALL else "GPU busy time"
+    change = format_signed_duration(row["change_ns"])
     return (
-        f"{verb} {along}: {what} {_signed(row['change_ns'])} in all, {format_share(abs(row['share'] or 0))} of the "
+        f"{verb} {along}: {what} {change} in all, {format_share(abs(row['share'] or 0))} of the "
         f"median ({format_slope(row['low_ns'])} to {format_slope(row['high_ns'])} per step)"
     )
 
 
 def _carried(classes: pl.DataFrame, gap: dict[str, Any] | None) -> str:
     named = [
-        f"{say_class(row['class'])} {_signed(row['change_ns'])}" for row in classes.head(_CLASSES).iter_rows(named=True)
+        f"{say_class(row['class'])} {format_signed_duration(row['change_ns'])}"
+        for row in classes.head(_CLASSES).iter_rows(named=True)
     ]
-    named += [f"the host's gap {_signed(gap['change_ns'])}"] if gap is not None and gap["is_trend"] else []
+    named += (
+        [f"the host's gap {format_signed_duration(gap['change_ns'])}"] if gap is not None and gap["is_trend"] else []
+    )
     return f"; of that {', '.join(named)}" if named else ""
 
 

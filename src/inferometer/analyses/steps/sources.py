@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
+from inferometer.analyses.columns import with_schema
 from inferometer.analyses.steps.class_times import CLASS_STEPS, OWNER, find_class_times
 from inferometer.analyses.steps.engine_marks import MarkedStep, read_mark
 from inferometer.analyses.steps.found.finding import FoundSteps, find_steps
@@ -112,7 +113,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
     times = find_class_times(trace, own, on_device=found is not None)
     own = own.join(times.busy, on="step", how="left", maintain_order="left")
     anchors = own["anchor"].drop_nulls().unique(maintain_order=True)
-    steps = _filled(_without_unobserved(_with_tokens(_with_gaps(own))), STEPS)
+    steps = with_schema(_without_unobserved(_with_tokens(_with_gaps(own))), STEPS)
     phases = steps.select("step", "phase")
     placed = times.classes.join(phases, on="step", maintain_order="left").sort("step", maintain_order=True)
     rank, process = own.select(OWNER).row(0)
@@ -122,7 +123,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         process=process,
         runs=runs,
         steps=steps,
-        class_steps=_filled(placed, CLASS_STEPS),
+        class_steps=with_schema(placed, CLASS_STEPS),
         anchor=anchors[0] if len(anchors) else None,
         notes=(*(() if found is None else found.notes), *notes, *times.notes),
     )
@@ -265,9 +266,3 @@ def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:
         pl.when(is_known).then(prefill.fill_null(0) + decode.fill_null(0)).alias("tokens"),
         pl.when(phase == "decode").then(mean_kv).alias("mean_kv"),
     )
-
-
-def _filled(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """The columns of `schema`; those that `frame` lacks are null."""
-    lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in frame.columns]
-    return frame.with_columns(lacking).select(pl.col(name).cast(dtype) for name, dtype in schema.items())

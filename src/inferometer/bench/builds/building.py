@@ -36,7 +36,6 @@ def build_candidate(
     args_list: Sequence[Mapping[str, Any]],
     architectures: Sequence[str],
     *,
-    seed: int = 0,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Builds:
     """Compiles what a candidate launches, and says what the gate finds.
@@ -49,7 +48,6 @@ def build_candidate(
         operator: One of the catalogue, or of a plugin.
         args_list: Arguments of the operator's `inputs`, one mapping a call; their tensors must fit into memory.
         architectures: Of `ARCHITECTURES`, each built once.
-        seed: Of the tensors.
         time_limit_s: For each architecture.
 
     Raises:
@@ -61,7 +59,7 @@ def build_candidate(
     _check_input(operator, args_list, architectures)
     if not file.is_file():
         raise InputError(f"{file}: expected a Python file, found {'a folder' if file.is_dir() else 'nothing'}")
-    return _build(Candidate(str(path), file), operator, args_list, architectures, seed, time_limit_s)
+    return _build(Candidate(str(path), file), operator, args_list, architectures, time_limit_s)
 
 
 def build_backend(
@@ -69,9 +67,6 @@ def build_backend(
     operator: Operator,
     args_list: Sequence[Mapping[str, Any]],
     architectures: Sequence[str],
-    *,
-    seed: int = 0,
-    time_limit_s: float = TIME_LIMIT_S,
 ) -> Builds:
     """The same for the kernels of a backend that can be compiled here.
 
@@ -88,7 +83,7 @@ def build_backend(
     if operator.name not in backend.operators:
         has = ", ".join(sorted(backend.operators))
         raise InputError(f"{name} has no kernel for {operator.name}", hint=f"It has {has}.")
-    return _build(Candidate(name), operator, args_list, architectures, seed, time_limit_s)
+    return _build(Candidate(name), operator, args_list, architectures, TIME_LIMIT_S)
 
 
 def _build(
@@ -96,7 +91,6 @@ def _build(
     operator: Operator,
     args_list: Sequence[Mapping[str, Any]],
     architectures: Sequence[str],
-    seed: int,
     time_limit_s: float,
 ) -> Builds:
     works = [_work_of(operator, args) for args in args_list]
@@ -104,9 +98,7 @@ def _build(
     wanted = tuple(dict.fromkeys(architectures))
     with ThreadPoolExecutor(min(len(wanted), os.cpu_count() or 1)) as pool:
         running = [
-            pool.submit(
-                build_on, architecture, candidate, operator.name, args_list, seed=seed, time_limit_s=time_limit_s
-            )
+            pool.submit(build_on, architecture, candidate, operator.name, args_list, time_limit_s=time_limit_s)
             for architecture in wanted
         ]
         builds = tuple(each.result() for each in running)

@@ -29,7 +29,6 @@ class Job(msgspec.Struct, frozen=True):
     operator: str
     architecture: str
     cases: Sequence[Mapping[str, Any]]
-    seed: int
     events: str
     messages: str  # the file behind the process' stderr
 

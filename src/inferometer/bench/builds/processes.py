@@ -53,7 +53,6 @@ def build_on(
     operator: str,
     cases: Sequence[Mapping[str, Any]],
     *,
-    seed: int,
     time_limit_s: float,
 ) -> ArchitectureBuild:
     """All kernels of a candidate, compiled in a process that is stopped after `time_limit_s`.
@@ -66,7 +65,7 @@ def build_on(
         events, messages = folder / "events", folder / "messages"
         request = candidate.as_request()
         backend = candidate.name if candidate.file is None else None
-        job = Job(request["file"] or "", backend, operator, architecture, cases, seed, str(events), str(messages))
+        job = Job(request["file"] or "", backend, operator, architecture, cases, str(events), str(messages))
         ended = _run(job, folder, messages, time_limit_s)
         return _read(architecture, read_events(events), ended, messages)
 

@@ -73,13 +73,12 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Judged:
-    """All levels. `spread`: of shapes about their operator; `operator_spread`: of operators about the whole."""
+    """All levels. `spread`: of shapes about their operator."""
 
     shapes: Estimates
     operators: Estimates
     candidates: Estimates
     spread: Spread
-    operator_spread: Spread
 
 
 def judge_changes(
@@ -115,7 +114,7 @@ def judge_changes(
     levels = (shapes, operators, candidates)
     parts = zip(levels, _alphas([len(level.change) for level in levels]), strict=True)
     judged = [replace(level, verdicts=_verdicts(level, alpha, smallest)) for level, alpha in parts]
-    return Judged(judged[0], judged[1], judged[2], spread, between)
+    return Judged(judged[0], judged[1], judged[2], spread)
 
 
 def _alphas(counts: Sequence[int]) -> list[float]:

@@ -71,9 +71,9 @@ def match_option(rows: str, *, of_kernels: str = "") -> Option:
     return click.option("--match", metavar="REGEX", help=help_text)
 
 
-def device_option(more: str = "") -> Option:
+def device_option() -> Option:
     """--device."""
-    return click.option("--device", metavar="DEVICE", help=f"Only this device: 0 or gpu:0.{more}")
+    return click.option("--device", metavar="DEVICE", help="Only this device: 0 or gpu:0.")
 
 
 def renamed_option(old: str, new: str, meaning: str) -> Option:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
 from inferometer.engines.chat.answer import Answer, Ended, OperatorUse, WarmUp
-from inferometer.engines.chat.dialogue import Dialogue, OnText, failure_in_words
+from inferometer.engines.chat.dialogue import Dialogue, OnText, explain_failure
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, generate
@@ -217,7 +217,7 @@ class _Run:
                 passes = passes or self._passes(sampler)
                 token = self._next_of(passes)
             except Exception as error:  # noqa: BLE001  # kernels of any backend raise what they like
-                self.failure = _in_words(error, self.watch)
+                self.failure = _explain(error, self.watch)
                 return
             self._add(token, began_ns)
             yield token
@@ -256,8 +256,8 @@ class _Run:
             self.ttft_ns = self.total_ns
 
 
-def _in_words(error: Exception, watch: _Watch) -> InferometerError:
-    return failure_in_words(
+def _explain(error: Exception, watch: _Watch) -> InferometerError:
+    return explain_failure(
         error,
         watch.where(),
         hint="--backend torch runs the model without kernels of other backends; --debug shows where.",

@@ -131,7 +131,7 @@ class Speech:
             self._on_text(piece)
 
 
-def failure_in_words(error: Exception, who: str, *, hint: str, memory_hint: str) -> InferometerError:
+def explain_failure(error: Exception, who: str, *, hint: str, memory_hint: str) -> InferometerError:
     """What an answer failed with: an error of ours as it is, memory that ran out, or `who` and what it raised."""
     if isinstance(error, InferometerError):
         return error

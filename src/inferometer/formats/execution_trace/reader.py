@@ -12,6 +12,7 @@ from inferometer.formats.execution_trace.nodes import NODES, Node
 from inferometer.formats.execution_trace.storages import STORAGES, storages
 from inferometer.formats.json_text.records import BAD_JSON, RecordReader
 from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.json_text.values import some_text, whole_number
 from inferometer.trace.facts import Facts, NamedId
 
 if TYPE_CHECKING:
@@ -100,19 +101,20 @@ class _Document:
         attributes = node.attributes()
         try:
             given, gave = texts(node.given()), texts(node.gave())
-            written = storages(node.given(), node.gave(), _text(attributes["op_schema"]))
+            written = storages(node.given(), node.gave(), some_text(attributes["op_schema"]))
         except RecursionError:
             self._out.losses.count("wrong_type", category=_CATEGORY, example=name[:60])
             given = gave = dict.fromkeys(("dims", "dtypes", "strides", "scalars"))
             written = dict.fromkeys(STORAGES)
         sequence = _whole(attributes["seq_id"])
+        sequence = whole_number(attributes["seq_id"])
         return {
             "op": name,
-            "process": _whole(self._fields.get("pid")),
-            "thread": _whole(attributes["tid"]),
+            "process": whole_number(self._fields.get("pid")),
+            "thread": whole_number(attributes["tid"]),
             "node": node.id,
             "parent": node.ctrl_deps if node.parent is None else node.parent,
-            "record_function_id": _whole(attributes["rf_id"]) or None,
+            "record_function_id": whole_number(attributes["rf_id"]) or None,
             "input_dims": given["dims"],
             "input_dtypes": given["dtypes"],
             "input_strides": given["strides"],
@@ -121,14 +123,14 @@ class _Document:
             "output_dims": gave["dims"],
             "output_dtypes": gave["dtypes"],
             "sequence_number": None if sequence is None or sequence < 0 else sequence,
-            "schema": _text(attributes["op_schema"]),
-            "kernel_file": _text(attributes["kernel_file"]),
-            "kernel_backend": _text(attributes["kernel_backend"]),
+            "schema": some_text(attributes["op_schema"]),
+            "kernel_file": some_text(attributes["kernel_file"]),
+            "kernel_backend": some_text(attributes["kernel_backend"]),
         }
 
     def facts(self) -> Facts:
         """What is next to the nodes."""
-        schema, process = self._fields.get("schema"), _whole(self._fields.get("pid"))
+        schema, process = self._fields.get("schema"), whole_number(self._fields.get("pid"))
         return Facts(
             "execution-trace",
             self._source.name,
@@ -138,11 +140,3 @@ class _Document:
             recorded={"shapes": True},
             notes=(NOTE,),
         )
-
-
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and -(2**63) <= value < 2**63 else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

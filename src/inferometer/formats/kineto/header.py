@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from inferometer.formats.json_text.values import whole_number
 from inferometer.privacy.metadata import Names, is_worth_searching, join_names, search_metadata
 from inferometer.trace.facts import Device, Facts, NamedId
 from inferometer.trace.losses import Losses
@@ -108,18 +109,18 @@ class FileHeader:
         elif key == "distributedInfo":
             self._take_distributed(value)
         elif key == "baseTimeNanoseconds":
-            self._clock_base_ns = _whole(int(value))
+            self._clock_base_ns = whole_number(int(value))
         elif key in _RECORDED:
             self._recorded[_RECORDED[key]] = bool(value)
         elif key in _VERSIONS:
             self._versions[key] = str(value)
 
     def _take_distributed(self, value: dict[str, Any]) -> None:
-        rank = _whole(value.get("rank"))
+        rank = whole_number(value.get("rank"))
         if rank is not None:
             self.rank = rank
             self.ranks.append(rank)
-        self._world_size = _whole(value.get("world_size")) or self._world_size
+        self._world_size = whole_number(value.get("world_size")) or self._world_size
         if "nccl_version" in value:
             self._versions["nccl"] = str(value["nccl_version"])
 
@@ -151,7 +152,7 @@ def _by_ids(named: NamedId) -> tuple[int, int]:
 
 def _device(position: int, properties: dict[str, Any]) -> Device:
     def number(name: str) -> int | None:
-        return _whole(properties.get(name))
+        return whole_number(properties.get(name))
 
     name = properties.get("name")
     number_of = number("id")
@@ -164,8 +165,3 @@ def _device(position: int, properties: dict[str, Any]) -> Device:
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",
         warp_size=number("warpSize"),
     )
-
-
-def _whole(value: Any) -> int | None:
-    """A whole number that fits 64 bits; None for anything else."""
-    return value if type(value) is int and -(2**63) <= value < 2**63 else None

@@ -43,10 +43,10 @@ class Events:
         """An event; one that is none of the kinds is counted."""
         kind = event.type
         if kind not in (BEGIN, END, INSTANT, _COUNTER):
-            self._drop("unknown_phase", f"type {kind}")
+            self.drop("unknown_phase", f"type {kind}")
             return
         if not -_FURTHEST_NS <= time_ns <= _FURTHEST_NS:
-            self._drop("time_out_of_range", f"{time_ns} ns")
+            self.drop("time_out_of_range", f"{time_ns} ns")
             return
         uuid = event.track_uuid or state.track
         track = self._known_tracks.setdefault(uuid, len(self._known_tracks))
@@ -122,6 +122,7 @@ class Events:
             self._losses.see("extra_counter_values", n)
             self._losses.count("unknown_category", n, category="extra_counter_values")
 
-    def _drop(self, loss: str, example: str) -> None:
+    def drop(self, loss: str, example: str) -> None:
+        """Count an event that can't have a row."""
         self._losses.see(CATEGORY)
         self._losses.count(loss, category=CATEGORY, example=example)

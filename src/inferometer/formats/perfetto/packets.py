@@ -14,7 +14,6 @@ from inferometer.trace.losses import Losses
 
 CATEGORY = "packet"
 _BLOCK_BYTES = 1 << 20
-_PACKET = 1
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _KEY = 0x0A
 _LONGEST_HEAD = 2 * LONGEST

@@ -5,7 +5,7 @@ from typing import Any
 
 from inferometer.errors import FormatError
 from inferometer.formats.perfetto.clocks import Clocks
-from inferometer.formats.perfetto.events import CATEGORY, Events
+from inferometer.formats.perfetto.events import Events
 from inferometer.formats.perfetto.packets import read_batches
 from inferometer.formats.perfetto.rows import Rows
 from inferometer.formats.perfetto.schema import ABOUT
@@ -18,7 +18,6 @@ from inferometer.trace.facts import Facts
 from inferometer.trace.tables import ALL_TABLES
 
 NAME = "perfetto"
-_READ = frozenset({"track_event", "track_descriptor", "clock_snapshot"})
 _AGENTS = "The file doesn't say which of AMD's agents are GPUs: gpu:4 is agent 4, CPUs counted."
 
 
@@ -62,7 +61,7 @@ class _Reader:
         state = self._sequences.follow(packet)
         if state is None:
             if kind == "track_event":
-                self._drop("needs_lost_packets", f"on the sequence {packet.sequence}")
+                self._events.drop("needs_lost_packets", f"on the sequence {packet.sequence}")
             return
         if kind == "clock_snapshot":
             self._clocks.take(packet.clock_snapshot, state.clocks)
@@ -71,7 +70,7 @@ class _Reader:
         if kind == "track_event":
             time_ns = self._clocks.time(packet.timestamp, clock, state.clocks)
             if time_ns is None:
-                self._drop("unknown_clock", f"clock {clock}")
+                self._events.drop("unknown_clock", f"clock {clock}")
             else:
                 self._events.take(packet.track_event, time_ns, state)
             return
@@ -111,7 +110,3 @@ class _Reader:
         if self._clocks.coarsest_ns > 1:
             notes.append(f"Times of some packets are whole multiples of {self._clocks.coarsest_ns:,} ns.")
         return notes
-
-    def _drop(self, loss: str, example: str) -> None:
-        self._losses.see(CATEGORY)
-        self._losses.count(loss, category=CATEGORY, example=example)

@@ -7,6 +7,7 @@ import msgspec
 import polars as pl
 
 from inferometer.formats.json_text.records import BAD_JSON
+from inferometer.formats.json_text.values import some_text, whole_number
 from inferometer.formats.rocprof.agents import Agent, convert_agent, name_devices
 from inferometer.formats.rocprof.records import Counter, Names, RangeText, Symbol
 from inferometer.privacy.metadata import Search, search_metadata
@@ -82,14 +83,13 @@ class Process:
 
     def _take_metadata(self, value: Any) -> None:
         self.private = search_metadata("metadata", value)
-        pid = value.get("pid")
-        self.pid = pid if type(pid) is int and -(2**63) <= pid < 2**63 else None
+        self.pid = whole_number(value.get("pid"))
         node = value.get("node")
         host = node.get("hostname") if isinstance(node, dict) else None
-        self.host = host if isinstance(host, str) and host else None
+        self.host = some_text(host)
 
     def _take_agents(self, value: Any) -> None:
         for each in value:
-            key = each.get("id", {}).get("handle")
-            if type(key) is int and -(2**63) <= key < 2**63:
+            key = whole_number(each.get("id", {}).get("handle"))
+            if key is not None:
                 self.agents[key] = convert_agent(each)

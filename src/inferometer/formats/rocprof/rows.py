@@ -66,7 +66,6 @@ _LAUNCH: Mapping[str, tuple[tuple[str, ...], pl.Expr]] = {  # our column: theirs
     "scratch_bytes": (("scratch",), pl.col("scratch")),
     "bytes": (("bytes",), pl.col("bytes")),
 }
-_CALL = ("thread", "correlation", "external")
 
 
 def launch_parts(wanted: Collection[str]) -> frozenset[str]:

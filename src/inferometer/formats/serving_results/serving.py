@@ -113,7 +113,7 @@ class Serving:
         """More requests were never under way: the client's limit, else the peak if all requests count in it."""
         return self.max_concurrency or (self.peak_concurrency if not self.failed else None) or None
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """What tells it from other runs, on one line."""
         named = [self.tool, self.model, self.label, self.backend, self.date]
         rate = None if self.request_rate_per_s is None else f"{format_sample(self.request_rate_per_s)} requests/s sent"

@@ -66,7 +66,7 @@ def choose_run(path: str | Path, found: list[Serving], run: int | None) -> Servi
 
 def _list(found: list[Serving]) -> list[str]:
     more = [f"… and {len(found) - _LISTED:,} more"] if len(found) > _LISTED else []
-    return [*(f"{serving.run}: {serving.in_words()}" for serving in found[:_LISTED]), *more]
+    return [*(f"{serving.run}: {serving.describe()}" for serving in found[:_LISTED]), *more]
 
 
 def _read_run(run: RunFields, number: int, runs: int) -> Serving:

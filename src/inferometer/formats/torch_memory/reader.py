@@ -8,6 +8,7 @@ import msgspec
 
 from inferometer.errors import FormatError
 from inferometer.formats.held import read_held
+from inferometer.formats.json_text.values import whole_number
 from inferometer.formats.torch_memory.literals import read_literals
 from inferometer.formats.torch_memory.stacks import Stacks
 from inferometer.trace.facts import Device, Facts
@@ -80,7 +81,7 @@ class _Reader:
             about = {
                 "device": device,
                 "segment": address,
-                "stream": _whole(segment.get("stream")),
+                "stream": whole_number(segment.get("stream")),
                 "pool": f"{kind} {tuple(pool)}" if is_private and kind else kind if isinstance(kind, str) else None,
             }
             at = address
@@ -90,7 +91,7 @@ class _Reader:
     def _block(self, block: Any, about: Mapping[str, Any], at: int) -> int:
         """One block, which begins at `at` where it doesn't say; where the next one begins."""
         self._one_more()
-        size = _whole(block.get("size")) if isinstance(block, dict) else None
+        size = whole_number(block.get("size")) if isinstance(block, dict) else None
         state = block.get("state") if isinstance(block, dict) else None
         if size is None or size < 0 or not isinstance(state, str):
             self._drop(_BLOCKS, "a block without a size or a state")
@@ -106,7 +107,7 @@ class _Reader:
             **about,
             "address": at,
             "bytes": size,
-            "requested_bytes": None if is_free else _whole(requested),
+            "requested_bytes": None if is_free else whole_number(requested),
             "state": _STATES.get(state, state),
             "path_id": None if is_free else self._stacks.add(frames),
         }
@@ -133,10 +134,10 @@ class _Reader:
             "action": action,
             "device": device,
             "order": order,
-            "time_ns": _whole(micros * 1000) if isinstance(micros, int) else None,
+            "time_ns": whole_number(micros * 1000) if isinstance(micros, int) else None,
             "address": _address(event, "addr"),
-            "bytes": _whole(event.get("size")),
-            "stream": _whole(event.get("stream")),
+            "bytes": whole_number(event.get("size")),
+            "stream": whole_number(event.get("stream")),
             "path_id": self._stacks.add(event.get("frames")),
         }
         self._add(_EVENTS, row)
@@ -161,7 +162,7 @@ class _Reader:
         )
 
     def _device(self, number: Any) -> str | None:
-        if (whole := _whole(number)) is None or whole < 0:
+        if (whole := whole_number(number)) is None or whole < 0:
             return None
         self._devices[f"gpu:{whole}"] = None
         return f"gpu:{whole}"
@@ -183,11 +184,6 @@ class _Reader:
     def _add(self, table: str, row: Mapping[str, Any]) -> None:
         for name, value in row.items():
             self._columns[table][name].append(value)
-
-
-def _whole(value: Any) -> int | None:
-    """A whole number that fits a column."""
-    return value if type(value) is int and -(2**63) <= value < 2**63 else None
 
 
 def _address(fields: Any, name: str) -> int | None:

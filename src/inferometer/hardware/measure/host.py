@@ -34,7 +34,6 @@ class Host:
         name: As its maker calls it.
         cores: How many the process may use, as the operating system counts them.
         cache_bytes: The caches farthest from the cores, all of them together; None: unknown.
-        cache_level: Their level.
         free_bytes: Memory that can be taken without swapping; None: unknown.
         flags: Instructions, as Linux names them; empty: unknown.
         facts: What a `Device` takes of it.
@@ -43,7 +42,6 @@ class Host:
     name: str
     cores: int
     cache_bytes: int | None
-    cache_level: int | None
     free_bytes: int | None
     flags: frozenset[str]
     facts: Mapping[str, Quantity]
@@ -68,7 +66,6 @@ def read_host() -> Host:
         name=info.get("model name") or platform.processor() or platform.machine() or "processor",
         cores=len(cores),
         cache_bytes=cache_bytes,
-        cache_level=level,
         free_bytes=parse_bytes(available.replace("kB", "KiB")) if available else None,
         flags=frozenset((info.get("flags") or info.get("Features") or "").split()),
         facts=facts,

@@ -38,7 +38,6 @@ _TYPES = TYPES | {
     "half": "fp16",
     "fp32": "fp32",
 }
-_OPS = ("Sum", "Prod", "Min", "Max", "MinMax", "PreMulSum", "SumPostDiv", "sum", "prod", "min", "max")
 _LIBRARIES: dict[str, Library] = {
     "deep_ep": "deep_ep", "hybrid_ep": "deep_ep", "vllm": "vllm", "sglang": "sgl_kernel",
     "tensorrt_llm": "tensorrt_llm", "aiter": "aiter",

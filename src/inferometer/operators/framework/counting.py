@@ -71,6 +71,17 @@ def product_work(
     return Work(dtype=dtype, products=(product,), read_bytes=read_bytes, written_bytes=written_bytes, assumes=assumes)
 
 
+def linear_sizes(x: Tensor, weight: Tensor) -> tuple[int, int, int]:
+    """m, n and k of `x` [..., K] times the transpose of `weight` [N, K].
+
+    Raises:
+        Unmodelled: The two don't fit.
+    """
+    if len(weight.dims) != 2 or not x.dims or x.dims[-1] != weight.dims[1]:
+        raise Unmodelled(f"expected x [..., K] and a weight [N, K], found {list(x.dims)} and {list(weight.dims)}")
+    return prod(x.dims[:-1]), weight.dims[0], weight.dims[1]
+
+
 def moved(read: int, written: int, *, vector: int = 0, special: int = 0, assumes: tuple[str, ...] = ()) -> Work:
     """Work without products."""
     return Work(vector_flops=vector, special_ops=special, read_bytes=read, written_bytes=written, assumes=assumes)

@@ -23,8 +23,8 @@ _COUNTS = {  # op: vector FLOPs, special functions of each element
 }
 
 
-def _lists(call: OpCall, first: int = 0) -> list[tuple[Tensor, ...]]:
-    return [each for each in call.inputs[first:] if isinstance(each, tuple)]
+def _lists(call: OpCall) -> list[tuple[Tensor, ...]]:
+    return [each for each in call.inputs if isinstance(each, tuple)]
 
 
 def _touched(lists: Sequence[tuple[Tensor, ...]]) -> int:

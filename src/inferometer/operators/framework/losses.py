@@ -8,15 +8,15 @@ from inferometer.operators.work import Work
 _NOT_REDUCED = "0"
 
 
-def _of_two(reduction_at: int, vector: int = 3) -> Model:
-    """Of two tensors of one size; `reduction_at`: where it stands whether they are reduced."""
+def _of_two(reduction_at: int) -> Model:
+    """Three operations an element of two tensors; `reduction_at`: where it stands whether they are reduced."""
 
     def work(call: OpCall) -> Work:
         x, target = call.tensor(0), call.tensor(1)
         weights = [call.maybe_tensor(at) for at in range(2, reduction_at)]
         written = x.numel if _is_kept(call, reduction_at) else 1
         read = x.bytes + target.bytes + read_bytes(weights)
-        return moved(read, written * x.item_bytes, vector=vector * x.numel)
+        return moved(read, written * x.item_bytes, vector=3 * x.numel)
 
     return work
 

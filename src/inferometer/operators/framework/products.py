@@ -8,7 +8,14 @@ from dataclasses import replace
 from math import prod
 
 from inferometer.operators.framework.call import SCALAR_TYPES, OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import broadcast, item_bytes, matrix_dtype, product_work, read_bytes
+from inferometer.operators.framework.counting import (
+    broadcast,
+    item_bytes,
+    linear_sizes,
+    matrix_dtype,
+    product_work,
+    read_bytes,
+)
 from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Product, Work
 
@@ -72,9 +79,7 @@ def _batched(call: OpCall, a: Tensor, b: Tensor, bias: int) -> Work:
 def _linear(call: OpCall) -> Work:
     """`x` [..., K], weight [N, K] and an optional bias."""
     x, weight = call.tensor(0), call.tensor(1)
-    if len(weight.dims) != 2 or not x.dims or x.dims[-1] != weight.dims[1]:
-        raise Unmodelled(f"expected x [..., K] and a weight [N, K], found {list(x.dims)} and {list(weight.dims)}")
-    m, (n, k) = prod(x.dims[:-1]), weight.dims
+    m, n, k = linear_sizes(x, weight)
     read = x.bytes + weight.bytes + read_bytes([call.maybe_tensor(2)])
     return _product(call, 1, m, n, k, x, weight, read, m * n * x.item_bytes)
 

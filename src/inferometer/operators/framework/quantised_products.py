@@ -7,7 +7,7 @@ activations' type. Positions: the bindings of vLLM, SGLang's sgl-kernel and AITE
 from math import prod
 
 from inferometer.operators.framework.call import SCALAR_TYPES, OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import item_bytes, matrix_dtype, product_work, read_bytes
+from inferometer.operators.framework.counting import item_bytes, linear_sizes, matrix_dtype, product_work, read_bytes
 from inferometer.operators.framework.family import Model, OpFamily
 from inferometer.operators.work import Product, Work
 
@@ -131,9 +131,7 @@ def _rows_by_rows(*, has_output: bool = False) -> Model:
 def _by_blocks(call: OpCall) -> Work:
     """X [..., K] of 16 bits, weight [N, K] of 8, sizes of blocks, scales of the weight: x is made of 8 bits first."""
     x, weight, scales = call.tensor(0), call.tensor(1), call.tensor(3)
-    if len(weight.dims) != 2 or not x.dims or x.dims[-1] != weight.dims[1]:
-        raise Unmodelled(f"expected x [..., K] and a weight [N, K], found {list(x.dims)} and {list(weight.dims)}")
-    m, (n, k) = prod(x.dims[:-1]), weight.dims
+    m, n, k = linear_sizes(x, weight)
     read = x.bytes + weight.bytes + scales.bytes
     return _work((m, n, k), _dtype(call, weight, weight), read, m * n * x.item_bytes)
 

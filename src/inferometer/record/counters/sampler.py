@@ -47,7 +47,7 @@ class Alignment:
     latest_ns: int
     cpu_share: float
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """One line for the recording's notes."""
         return (
             f"{_NOTE}time stamps are within {self.greatest_ns / 1e6:.2f} ms of the reading (median "
@@ -166,7 +166,7 @@ class CounterSampler:
         """In the place of the note before: a recording that is killed has one of some seconds ago."""
         alignment = self.alignment()
         if alignment is not None:
-            self._sink.change_facts(lambda facts: _with_note(facts, alignment.in_words()))
+            self._sink.change_facts(lambda facts: _with_note(facts, alignment.describe()))
 
 
 def find_sources() -> Mapping[str, CounterSource]:

@@ -14,7 +14,6 @@ from inferometer.reports.views.view import facts_of, sections_of
 from inferometer.units import format_share
 
 _TITLE = "Shapes"
-_NAMES = ("Does", "From")  # of a sheet's facts
 _PUBLISHED = (
     Field("published_fraction", "Published S", "share", spare=1),
     Field("published_ns", "Published bound", "ns"),

@@ -94,17 +94,16 @@ class Job:
 
 
 class Jobs:
-    """All jobs of a server. Its methods are called in the server's loop.
+    """All jobs of a server. Its methods are called in the server's loop, and `on_change` after each change of a job.
 
     Args:
         memory_bytes: Of address space, for one job.
-        on_change: Called after each change of a job.
     """
 
-    def __init__(self, *, memory_bytes: int | None = None, on_change: Callable[[Job], None] = lambda job: None) -> None:
+    def __init__(self, *, memory_bytes: int | None = None) -> None:
         self.memory_bytes = memory_bytes or usual_memory_bytes()
         self.known: dict[str, Job] = {}
-        self.on_change = on_change
+        self.on_change: Callable[[Job], None] = lambda job: None
         self._numbers = count(1)
         self._places = asyncio.Semaphore(2)
         self._unhurried = asyncio.Semaphore(1)

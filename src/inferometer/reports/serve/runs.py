@@ -19,7 +19,7 @@ from inferometer.formats.walk import Walk
 from inferometer.record.workers.parts import find_parts
 from inferometer.reports.serve.kept import key_of
 from inferometer.samples import without_prefix
-from inferometer.trace.store_writer import MANIFEST, is_store
+from inferometer.trace.store_writer import MANIFEST, folder_bytes, is_store
 
 Kind = Literal["file", "store", "folder", "parts", "fleet"]
 _PARTS = ".parts"  # of a recording that goes on: `NAME.ifm.parts`
@@ -168,13 +168,13 @@ class Library:
         parts = find_parts(path)
         manifests = [self._manifest(part) for part in parts]
         changed_ns = max((changed for changed, *_ in manifests), default=path.stat().st_mtime_ns)
-        size = sum(_size(part) for part in parts)
+        size = sum(folder_bytes(part) for part in parts)
         return _State(size, changed_ns, key_of("parts", str(path), manifests), _is_recent(changed_ns))
 
     def _state_of_store(self, path: Path) -> "_State":
         changed_ns, content, is_finished = self._manifest(path)
         is_recording = not is_finished and _is_recent(changed_ns)
-        return _State(_size(path), changed_ns, key_of("store", path.name, content), is_recording)
+        return _State(folder_bytes(path), changed_ns, key_of("store", path.name, content), is_recording)
 
     def _manifest(self, store: Path) -> tuple[int, str, bool]:
         """When a store was written, a name for its content, and whether it is finished; its text isn't understood."""
@@ -224,7 +224,7 @@ def _state_of_fleet(path: Path) -> _State:
         return _State(0, path.stat().st_mtime_ns, key_of("fleet", str(path)))
     with manifest.open("rb") as stream:
         key = key_of("fleet", path.name, stream.read(_MOST_MANIFEST_BYTES))
-    return _State(_size(tables), manifest.stat().st_mtime_ns, key)
+    return _State(folder_bytes(tables), manifest.stat().st_mtime_ns, key)
 
 
 def _state_of_folder(path: Path) -> _State:
@@ -237,7 +237,3 @@ def _stamp(path: Path) -> tuple[str, int, int, int, int]:
     """What changes when a file is written to: of ten gigabytes, the bytes themselves aren't looked at."""
     about = path.stat()
     return str(path), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
-
-
-def _size(store: Path) -> int:
-    return sum(path.stat().st_size for path in store.iterdir())

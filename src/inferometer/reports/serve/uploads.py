@@ -16,7 +16,7 @@ from inferometer.errors import InputError, clean
 from inferometer.formats.base import known_formats
 from inferometer.new_files import NewFile, begins_with
 
-MOST_BYTES = 8 * 10**9
+_MOST_BYTES = 8 * 10**9
 _ROOM_BYTES = 10**9  # that is left on the disk
 _LONGEST_NAME = 150
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
@@ -32,11 +32,10 @@ class TooLarge(InputError):
 class Uploads:
     """The folder. Raises `InputError` where it is none, or can't be written to."""
 
-    def __init__(self, folder: Path, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder}: expected a folder to keep files in, found none", hint="Make it first.")
         self.folder = folder.absolute()
-        self._most_bytes = most_bytes
         self._taken: set[str] = set()
         self._tags = _read_tags(self.folder / _TAGS)
 
@@ -83,10 +82,8 @@ class Uploads:
             work.write_bytes(msgspec.json.encode(self._tags))
 
     def _check(self, size: int) -> None:
-        if size > self._most_bytes:
-            raise TooLarge(
-                f"expected at most {self._most_bytes / 1e9:g} GB, found more", hint="Start the server on it."
-            )
+        if size > _MOST_BYTES:
+            raise TooLarge(f"expected at most {_MOST_BYTES / 1e9:g} GB, found more", hint="Start the server on it.")
         if shutil.disk_usage(self.folder).free - size < _ROOM_BYTES:
             raise TooLarge(f"{self.folder}: the disk has no room for it", hint="Make room.")
 

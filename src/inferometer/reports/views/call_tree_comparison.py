@@ -26,10 +26,10 @@ _FIELDS = (
 def _facts(tree: CallTreeComparison) -> Iterator[tuple[str, str]]:
     yield "Base", tree.base.found.source
     yield "Candidate", tree.candidate.found.source
-    yield "Device time", totals_in_words(tree)
+    yield "Device time", describe_totals(tree)
 
 
-def totals_in_words(tree: CallTreeComparison) -> str:
+def describe_totals(tree: CallTreeComparison) -> str:
     """The device time of both runs, and what it is of."""
     times = f"{format_duration(tree.base_ns)} -> {format_duration(tree.candidate_ns)}"
     ratio = f", {tree.candidate_ns / tree.base_ns:.3f} times" if tree.base_ns else ""

@@ -12,7 +12,7 @@ from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.compare.kernels import ComparedKernel, ComparedKernels
 from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.reports.views.layout import Field, Section, frame_of
-from inferometer.units import format_duration
+from inferometer.units import format_duration, format_signed_duration
 
 _FIELDS: Final = (
     Field("delta_ns", "Change", "ns"),
@@ -87,7 +87,7 @@ def per_words(found: Comparison) -> str:
     return f"a {found.leading.pair.name} step" if found.phases else "a step"
 
 
-def kinds_in_words(kernels: ComparedKernels) -> str:
+def describe_kinds(kernels: ComparedKernels) -> str:
     """How many rows became what, and how many are in no compared step."""
     inside = Counter(row.kind for row in kernels.rows if row.delta_ns is not None)
     changed = [f"{count:,} {kind}" for kind, count in inside.most_common() if kind != "same"]
@@ -107,14 +107,14 @@ def step_section(found: Comparison) -> Section:
     frame = frame_of(rows, _STEP_FIELDS)
     before, after = (sum(frame[column].to_list()) for column in ("base_ns", "candidate_ns"))
     times = f"{format_duration(before)} in the base, {format_duration(after)} in the candidate"
-    note = f"All rows: {times}, {_signed(after - before)}."
+    note = f"All rows: {times}, {format_signed_duration(after - before)}."
     within = "in " if found.kernels.per == "step" else ""
     return Section(f"Kernels {within}{per_words(found)}", _STEP_FIELDS, frame, (note,))
 
 
 def _in_step(row: ComparedKernel) -> dict[str, Any]:
     sides = [" + ".join(side.names) for side in (row.base, row.candidate)]
-    within = None if row.interval_ns is None else " to ".join(map(_signed, row.interval_ns))
+    within = None if row.interval_ns is None else " to ".join(map(format_signed_duration, row.interval_ns))
     calls = [f"{side.calls or 0:,.4g}" for side in (row.base, row.candidate)]
     return {
         "within": within,
@@ -128,7 +128,7 @@ def run_section(found: Comparison) -> Section:
     kernels = found.kernels
     rows = sorted((_in_run(row) for row in kernels.rows), key=lambda row: -abs(row["delta_total_ns"]))
     totals = (kernels.base_total_ns, kernels.candidate_total_ns)
-    note = f"All rows: {' and '.join(map(format_duration, totals))}, {_signed(totals[1] - totals[0])}."
+    note = f"All rows: {' and '.join(map(format_duration, totals))}, {format_signed_duration(totals[1] - totals[0])}."
     if kernels.per == "step":
         steps = f"{found.changes.base_steps:,} and {found.changes.candidate_steps:,} compared steps"
         note += f" Runs are as long as they were recorded ({steps}): these changes are no change of speed."
@@ -167,10 +167,6 @@ def account_section(found: Comparison) -> Section:
 def _sums(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
     every = [*pairs]
     return sum(before for before, _ in every), sum(after for _, after in every)
-
-
-def _signed(ns: float) -> str:
-    return f"+{format_duration(ns)}" if ns > 0 else format_duration(ns)
 
 
 def _row(row: ComparedKernel) -> dict[str, Any]:

@@ -40,10 +40,10 @@ def headline(found: TestComparison) -> str:
             return f"No difference: none {of} differs by more than runs drift, {format_share(MIN_CHANGE)}."
         return f"Can't tell: {doubtful:,} {of} can't be judged, and none is clearly slower or faster."
     words = [f"{len(rows):,} {kind}" for kind, rows in (("slower", slower), ("faster", faster)) if rows]
-    return f"{format_list(words).capitalize()} {of}: {'; '.join(map(_in_words, (slower + faster)[:_LISTED]))}."
+    return f"{format_list(words).capitalize()} {of}: {'; '.join(map(_describe, (slower + faster)[:_LISTED]))}."
 
 
-def _in_words(row: ComparedTest) -> str:
+def _describe(row: ComparedTest) -> str:
     low, high = row.interval or (0.0, 0.0)
     return f"{row.name} takes {row.ratio:.3f} times as long ({low:.3f} to {high:.3f})"
 
@@ -51,7 +51,7 @@ def _in_words(row: ComparedTest) -> str:
 def _facts(found: TestComparison) -> Sequence[tuple[str, str]]:
     lines = [("Base", found.base), ("Candidate", found.candidate), ("Verdict", headline(found))]
     if found.setup:
-        lines.append(("Set-up", "; ".join(change.in_words() for change in found.setup)))
+        lines.append(("Set-up", "; ".join(change.describe() for change in found.setup)))
     return lines
 
 

@@ -15,7 +15,7 @@ from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.compared_kernels import kernel_section
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
-from inferometer.units import format_duration, format_sample
+from inferometer.units import format_duration, format_sample, format_signed_duration
 
 _SHOWN = 12
 _LISTED = 50  # kernels in Markdown: a comment holds 65,536 characters
@@ -63,8 +63,8 @@ _FAMILY_FIELDS = (
 def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
     lines = [("Verdict", f"{found.verdict}. {found.judged.why}"), ("Base", found.base), ("Candidate", found.candidate)]
     if found.setup:
-        lines.append(("Set-up", f"{', '.join(change.in_words() for change in found.setup)}."))
-    steps = found.sides.found_in_words()
+        lines.append(("Set-up", f"{', '.join(change.describe() for change in found.setup)}."))
+    steps = found.sides.describe_found()
     return [*lines, ("Steps", steps)] if steps else lines
 
 
@@ -285,7 +285,7 @@ def _brief(found: Comparison) -> Iterator[str]:
         lines = sorted((line for line in found.changes.changed if line.added), key=lambda line: -abs(line.delta_ns))
         for line in lines[:_BRIEF]:
             times = f"{format_duration(line.base_ns)} -> {format_duration(line.candidate_ns)}"
-            change = f"{'+' if line.delta_ns > 0 else ''}{format_duration(line.delta_ns)} per step"
+            change = f"{format_signed_duration(line.delta_ns)} per step"
             yield f"{decode(line.label).short_name} ({line.kind}): {change}, {times}"
         if len(lines) > _BRIEF:
             yield f"{len(lines) - _BRIEF:,} more changed"

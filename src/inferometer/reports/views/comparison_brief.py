@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from inferometer.analyses.compare.comparison import Comparison
-from inferometer.analyses.compare.verdict_words import times_in_words
+from inferometer.analyses.compare.verdict_words import describe_times
 from inferometer.reports.base import describe_loss, shown_losses
 from inferometer.reports.views.comparison import changes_section, compare_sections, find_runner_up
 from inferometer.reports.views.layout import Section, say_rest
@@ -66,7 +66,7 @@ def _reasons(found: Comparison) -> Iterator[tuple[str, str]]:
     if runner_up := find_runner_up(found):
         yield "Runner-up", f"{runner_up.metric} on {runner_up.device}, score {runner_up.score:.3f}."
     if found.setup:
-        named = [change.in_words() for change in found.setup]
+        named = [change.describe() for change in found.setup]
         more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
         yield "Set-up", f"{', '.join(named[:_LISTED])}{more}."
     if found.not_measured and found.outcome not in ("faster", "no difference", "not comparable"):
@@ -81,5 +81,5 @@ def _cause(found: Comparison) -> str:
     why = found.judged.why
     if found.outcome not in ("slower", "faster"):
         return why
-    _, _, beyond = why.partition(f"{times_in_words(found.changes)}. ")
+    _, _, beyond = why.partition(f"{describe_times(found.changes)}. ")
     return beyond or why

@@ -11,7 +11,8 @@ import pytest
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.compare.activity.activity import CYCLES, FUNCTIONS, Activity, filled
+from inferometer.analyses.columns import with_schema
+from inferometer.analyses.compare.activity.activity import CYCLES, FUNCTIONS, Activity
 from inferometer.analyses.compare.causes.counters import BY_CYCLE, OWN, POOLED, Entity
 from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
 from inferometer.analyses.compare.comparison import Comparison, compare
@@ -59,7 +60,7 @@ def test_the_gpus_of_two_ranks_are_matched_in_their_order_whatever_their_numbers
 
 def test_gpus_stand_in_the_order_of_ranks() -> None:
     used = ((1, "gpu:2"), (0, "gpu:10"), (None, "host"))
-    functions = filled(pl.DataFrame([{"rank": rank, "device": device} for rank, device in used]), FUNCTIONS)
+    functions = with_schema(pl.DataFrame([{"rank": rank, "device": device} for rank, device in used]), FUNCTIONS)
     assert own_gpus(Activity(functions, pl.DataFrame(schema=CYCLES))) == ("gpu:10", "gpu:2")
 
 

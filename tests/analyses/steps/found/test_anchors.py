@@ -42,7 +42,7 @@ def level_of(lane: DeviceLaunches) -> Level | str:
 
 def told(lane: DeviceLaunches) -> str:
     level = level_of(lane)
-    return level if isinstance(level, str) else level.in_words(find_bodies(lane))
+    return level if isinstance(level, str) else level.describe(find_bodies(lane))
 
 
 @pytest.mark.parametrize(

@@ -141,12 +141,6 @@ def with_completeness(cycles: pl.DataFrame, functions: pl.DataFrame) -> pl.DataF
     return joined.with_columns(whole.alias("complete")).select(list(CYCLES))
 
 
-def filled(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """`frame` with exactly these columns and types; those that it lacks are null."""
-    lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in frame.columns]
-    return frame.with_columns(lacking).select(pl.col(name).cast(dtype) for name, dtype in schema.items())
-
-
 def main_lanes(functions: pl.DataFrame) -> pl.DataFrame:
     """The lanes of each process: its devices, without bystanders."""
     calls = functions.filter(pl.col("cls") != HOST).group_by(LANE).agg(pl.col("calls").sum())

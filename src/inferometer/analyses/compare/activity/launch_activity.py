@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from inferometer.analyses.columns import with_schema
 from inferometer.analyses.compare.activity.activity import (
     BLOCKS_SCHEMA,
     CYCLES,
@@ -24,7 +25,6 @@ from inferometer.analyses.compare.activity.activity import (
     ORDER,
     Activity,
     class_of,
-    filled,
     main_lanes,
     with_completeness,
     with_costs,
@@ -188,7 +188,7 @@ def _gaps(work: pl.DataFrame, lanes: pl.DataFrame) -> pl.DataFrame:
         "cycle", "lane", "after", pl.col("kernel").alias("before"),
         (pl.col("start_ns") - pl.col("gap_ns")).alias("start_ns"), pl.col("start_ns").alias("end_ns"),
     )  # fmt: skip
-    return filled(gaps.join(lanes, on="lane"), GAPS)
+    return with_schema(gaps.join(lanes, on="lane"), GAPS)
 
 
 def _functions(
@@ -202,7 +202,7 @@ def _functions(
         .join(lanes, on="lane")
         .sort("cycle", "lane", "function")
     )
-    by_cycle = with_costs(filled(sums, FUNCTIONS))
+    by_cycle = with_costs(with_schema(sums, FUNCTIONS))
     if shortest is None:
         return by_cycle
     costs = shortest.group_by("cycle", "lane", "function").agg(pl.col("least_ns").sum())
@@ -248,7 +248,7 @@ def _cycles(run: LaunchedRun, inside: pl.DataFrame, lanes: pl.DataFrame, functio
         .join(lanes, on="lane")
         .sort("lane", "start_ns", "cycle")
     )
-    checked = with_completeness(filled(sums, CYCLES), functions).with_columns(sums["lane"])
+    checked = with_completeness(with_schema(sums, CYCLES), functions).with_columns(sums["lane"])
     if run.marks.looked_for:
         checked = checked.with_columns(pl.lit(value=True).alias("complete"))
         begins = run.work.group_by("lane").agg(pl.col("cycle").first().alias("begins_in"))
@@ -282,7 +282,7 @@ def _blocks(work: pl.DataFrame, classes: pl.DataFrame, shortest: pl.DataFrame | 
         rows = work.filter(pl.col(column) > 0).select("lane", pl.col(column).alias("dur_ns"))
         sums = _in_blocks(rows, ["lane"]).group_by("block").agg(pl.col("dur_ns").sum(), pl.len().alias("calls"))
         frames.append(sums.with_columns(pl.lit(cls).alias("cls"), pl.lit(cls).alias("function")))
-    return pl.concat(filled(frame, BLOCKS_SCHEMA) for frame in frames).sort("cls", "function", "block")
+    return pl.concat(with_schema(frame, BLOCKS_SCHEMA) for frame in frames).sort("cls", "function", "block")
 
 
 def _in_blocks(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:

@@ -7,6 +7,7 @@ contexts of both lie (`shared_contexts`).
 
 import polars as pl
 
+from inferometer.analyses.columns import with_schema
 from inferometer.analyses.compare.activity.activity import (
     CYCLES,
     FUNCTIONS,
@@ -14,7 +15,6 @@ from inferometer.analyses.compare.activity.activity import (
     OWNER,
     Activity,
     class_of,
-    filled,
     main_lanes,
 )
 from inferometer.analyses.compare.activity.activity import with_completeness as complete
@@ -83,11 +83,11 @@ def activity_of_steps(trace: Trace, contexts: Contexts | None = None) -> Activit
         "cycle", *LANE, pl.col("kernel").replace_strict(classes).alias("function"), maintain_order=True
     ).agg(pl.col("total_ns").sum().alias("dur_ns"), pl.col("tokens").first().alias("calls"))
     kinds = [class_of(name) for name in sums["function"]]
-    functions = filled(sums.with_columns(pl.Series("cls", kinds, dtype=pl.String)), FUNCTIONS)
+    functions = with_schema(sums.with_columns(pl.Series("cls", kinds, dtype=pl.String)), FUNCTIONS)
     lanes = steps.select("cycle", *OWNER, "start_ns", "dur_ns", "anchor").join(
         main_lanes(functions), on=OWNER, how="left", nulls_equal=True
     )
-    cycles = complete(filled(lanes, CYCLES).sort(*LANE, "cycle"), functions)
+    cycles = complete(with_schema(lanes, CYCLES).sort(*LANE, "cycle"), functions)
     return Activity(functions, cycles, "function_times", notes=tuple(_notes(trace, every, steps)))
 
 

@@ -5,6 +5,7 @@ From `function_times` where there are any, else from launches, else from printed
 
 import polars as pl
 
+from inferometer.analyses.columns import with_schema
 from inferometer.analyses.compare.activity.activity import (
     CYCLES,
     FUNCTIONS,
@@ -13,7 +14,6 @@ from inferometer.analyses.compare.activity.activity import (
     OWNER,
     Activity,
     class_of,
-    filled,
     main_lanes,
     with_completeness,
     with_costs,
@@ -58,13 +58,13 @@ def _from_function_times(trace: Trace) -> Activity:
     sums = rows.group_by("cycle", *LANE, "function", "cls", maintain_order=True).agg(
         pl.col("dur_ns").sum(), pl.col("calls").fill_null(1).sum()
     )
-    functions = with_costs(filled(sums, FUNCTIONS))
+    functions = with_costs(with_schema(sums, FUNCTIONS))
     cycles = rows.group_by("cycle", *OWNER, maintain_order=True).agg(
         pl.col("cycle_dur_ns").max().alias("dur_ns"), pl.col("anchor").drop_nulls().first()
     )
     cycles = cycles.join(_starts(trace), on=["cycle", *OWNER], how="left", nulls_equal=True, maintain_order="left")
     lanes = cycles.join(main_lanes(functions), on=OWNER, how="left", nulls_equal=True)
-    ordered = filled(lanes, CYCLES).sort(*LANE, "cycle")
+    ordered = with_schema(lanes, CYCLES).sort(*LANE, "cycle")
     return Activity(functions, with_completeness(ordered, functions), "function_times", notes=notes)
 
 
@@ -92,7 +92,7 @@ def _from_totals(trace: Trace) -> Activity:
         pl.col("dur_ns").sum(), pl.col("calls").sum(), spread
     )
     classes = [class_of(name) for name in sums["function"]]
-    functions = filled(sums.with_columns(pl.Series("cls", classes, dtype=pl.String), cycle=1), FUNCTIONS)
+    functions = with_schema(sums.with_columns(pl.Series("cls", classes, dtype=pl.String), cycle=1), FUNCTIONS)
     lanes = functions.group_by(LANE, maintain_order=True).agg(pl.col("dur_ns").sum())
-    cycles = filled(lanes.with_columns(cycle=1, complete=pl.lit(value=True)), CYCLES)
+    cycles = with_schema(lanes.with_columns(cycle=1, complete=pl.lit(value=True)), CYCLES)
     return Activity(functions, cycles, "totals", notes=tuple(notes))

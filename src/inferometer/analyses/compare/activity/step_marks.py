@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from inferometer.analyses.columns import with_schema
 from inferometer.analyses.compare.activity.activity import OWNER
 from inferometer.analyses.comparison_limits import MOST, RELIABLE_STEPS
 from inferometer.analyses.steps.found.finding import FoundSteps
@@ -119,13 +120,14 @@ def _marked(every: pl.DataFrame) -> pl.DataFrame:
         "start_ns", "wall_ns", maintain_order=True
     )
     anew = (pl.col("step").null_count().over(OWNER) > 0) | pl.col("step").is_duplicated().any().over(OWNER)
-    return _filled(
+    return with_schema(
         timed.with_columns(
             pl.when(anew).then(pl.int_range(pl.len(), dtype=pl.Int64).over(OWNER)).otherwise("step").alias("cycle"),
             (pl.col("start_ns") + pl.col("wall_ns")).alias("end_ns"),
             pl.lit(None, dtype=pl.String).alias("device"),
             pl.lit(value=False).alias("left_out"),
-        )
+        ),
+        STEPS,
     )
 
 
@@ -144,7 +146,7 @@ def _found(found: FoundSteps) -> Marks:
         return replace(marks, notes=(*found.notes, why))
     left_out = (pl.col("is_partial") | pl.col("is_warm_up")).alias("left_out")
     end = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
-    steps = _filled(found.steps.with_columns(pl.col("step").alias("cycle"), end, left_out))
+    steps = with_schema(found.steps.with_columns(pl.col("step").alias("cycle"), end, left_out), STEPS)
     return replace(marks, steps=steps, notes=(*found.notes, *_left_out(found.steps)))
 
 
@@ -157,9 +159,3 @@ def _left_out(steps: pl.DataFrame) -> Iterator[str]:
     for column, what in (("is_partial", "cut by the recording"), ("is_warm_up", "warm-up")):
         if count := int(steps[column].sum()):
             yield f"{count:,} of {steps.height:,} steps {'is' if count == 1 else 'are'} {what}, and left out."
-
-
-def _filled(steps: pl.DataFrame) -> pl.DataFrame:
-    """The columns of `STEPS`; those that `steps` lacks are null."""
-    lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in STEPS.items() if name not in steps.columns]
-    return steps.with_columns(lacking).select(pl.col(name).cast(dtype) for name, dtype in STEPS.items())

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from inferometer.analyses.groups.counts.printed_rows import PrintedRow, launches
+from inferometer.analyses.groups.counts.printed_rows import PrintedRow, launches, refuse
 from inferometer.analyses.groups.members import Group, Refusal
 
 FEW = 6
@@ -50,7 +50,7 @@ def _alternatives(free: Sequence[PrintedRow], layers: int) -> Iterator[Refusal]:
                     "each layer launches one of them. They share out the layers as attention does because the same "
                     f"steps chose, not because one call launches both.{_tail(one, other)}"
                 )
-                yield _refusal([one, other], one.count, why)
+                yield refuse([one, other], one.count, why)
 
 
 def _same_count(rows: Sequence[PrintedRow], free: Sequence[PrintedRow], groups: Sequence[Group]) -> Iterator[Refusal]:
@@ -60,10 +60,10 @@ def _same_count(rows: Sequence[PrintedRow], free: Sequence[PrintedRow], groups: 
         if len(same) > FEW:
             n = sum(row.count == count for row in rows)
             why = f"{n:,} of {len(rows):,} kernels have {count:,} launches, as {names}: equality says nothing."
-            yield _refusal(same, count, why)
+            yield refuse(same, count, why)
         for row in same if len(same) <= FEW else ():
             why = f"As many launches as {names}, but no rule makes it a partner and equality alone is weak.{_tail(row)}"
-            yield _refusal([row], count, why)
+            yield refuse([row], count, why)
 
 
 def _tail(*rows: PrintedRow) -> str:
@@ -84,7 +84,7 @@ def _per_layer(free: Sequence[PrintedRow], layers: int) -> Iterator[Refusal]:
         why = f"Layer cycle, multiples of {layers:,} layer passes ({each}): neighbours, launched by calls of their own."
         long = [f"{row.name.short_name} {row.long:,}" for row in cycle if row.long]
         why += f" Far longer launches, as of prefill: {', '.join(long)}." if long else ""
-        yield _refusal(cycle, layers, why)
+        yield refuse(cycle, layers, why)
 
 
 def _neighbours(free: Sequence[PrintedRow], refused: set[int]) -> Iterator[Refusal]:
@@ -98,8 +98,4 @@ def _neighbours(free: Sequence[PrintedRow], refused: set[int]) -> Iterator[Refus
             twice = [row for row in by_count.get(2 * count, []) if len(by_count[2 * count]) == 1]
             also = f", and {twice[0].name.short_name} twice as often" if twice else ""
             why = f"{len(some)} kernels have {count:,} launches each{also}: neighbours of one step, several ops."
-            yield _refusal([*some, *twice], count, why)
-
-
-def _refusal(rows: Sequence[PrintedRow], count: int, why: str) -> Refusal:
-    return Refusal(tuple(row.kernel for row in rows), count, why, sum(row.total_ns or 0 for row in rows))
+            yield refuse([*some, *twice], count, why)

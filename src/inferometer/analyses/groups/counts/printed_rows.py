@@ -8,7 +8,7 @@ import polars as pl
 
 from inferometer.analyses.groups.counts.mixture import long_launches
 from inferometer.analyses.groups.kernel_roles import Role, role_of
-from inferometer.analyses.groups.members import MemberKernel
+from inferometer.analyses.groups.members import MemberKernel, Refusal
 from inferometer.names import KernelName, decode
 
 
@@ -60,6 +60,11 @@ def printed_rows(totals: pl.DataFrame) -> list[PrintedRow]:
 def launches(rows: Iterable[PrintedRow]) -> int:
     """The sum of their counts."""
     return sum(row.count for row in rows)
+
+
+def refuse(rows: Sequence[PrintedRow], count: int, why: str) -> Refusal:
+    """These rows look like a group of `count` calls, and aren't one."""
+    return Refusal(tuple(row.kernel for row in rows), count, why, sum(row.total_ns or 0 for row in rows))
 
 
 def by_count(rows: Sequence[PrintedRow]) -> list[PrintedRow]:

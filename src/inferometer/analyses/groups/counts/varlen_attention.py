@@ -6,7 +6,7 @@ add up twice: metadata = all forwards, combine = split forwards. Source: FlashAt
 
 from collections.abc import Sequence
 
-from inferometer.analyses.groups.counts.printed_rows import PrintedRow, by_count, launches
+from inferometer.analyses.groups.counts.printed_rows import PrintedRow, by_count, launches, refuse
 from inferometer.analyses.groups.counts.varlen_batches import SEQUENCES_PER_WARP, UnsplitSteps, find_unsplit
 from inferometer.analyses.groups.kernel_roles import is_split, warps_of_metadata
 from inferometer.analyses.groups.members import Group, Member, MemberKernel, Refusal
@@ -44,7 +44,7 @@ def _unequal(leaders: Sequence[PrintedRow], followers: Sequence[PrintedRow]) -> 
     label = (leaders or followers)[0].role.label
     missing = f"found {n:,}: {abs(n - wanted):,} missing"
     why = f"FlashAttention 3: {wanted:,} launches of {label} need as many after them, {missing}."
-    return _refusal([*leaders, *followers], n, why)
+    return refuse([*leaders, *followers], n, why)
 
 
 def _shared_metadata(
@@ -93,12 +93,8 @@ def _tempting(metadata: Sequence[PrintedRow], row: PrintedRow, unsplit: int) -> 
                 f"coincidence. {warps_of_metadata(other.kernel)} warps are for other batch sizes than the unsplit "
                 f"forward's, which has the {warps_of_metadata(row.kernel)}-warp kernel."
             )
-            found.append(_refusal([*rest, other], launches(rest), why))
+            found.append(refuse([*rest, other], launches(rest), why))
     return found
-
-
-def _refusal(rows: Sequence[PrintedRow], count: int, why: str) -> Refusal:
-    return Refusal(tuple(row.kernel for row in rows), count, why, sum(row.total_ns or 0 for row in rows))
 
 
 def _group(

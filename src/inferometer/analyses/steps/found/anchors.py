@@ -41,7 +41,7 @@ class Level:
     per_step: int
     fit: float
 
-    def in_words(self, bodies: Bodies) -> str:
+    def describe(self, bodies: Bodies) -> str:
         """`sampling kernels, every 32 attentions`."""
         units = {"attention": "attention", "gemm": "matrix product", "graph": "graph"}
         unit = units.get(bodies.unit, "launch")
@@ -136,7 +136,7 @@ def _unnamed(lane: DeviceLaunches, bodies: Bodies) -> Level | str:
     paused = [level for level in levels if _pauses(lane, bodies, level)]
     if paused:
         return _filled(paused[0])
-    known = levels[0].in_words(bodies)
+    known = levels[0].describe(bodies)
     return f"kernels repeat ({known}), but neither names nor pauses say that these are steps"
 
 

@@ -44,7 +44,7 @@ class Parting:
     @property
     def anchor(self) -> str:
         """In words."""
-        return self.level.in_words(self.bodies)
+        return self.level.describe(self.bodies)
 
 
 def is_training(lane: DeviceLaunches) -> bool:
@@ -61,7 +61,7 @@ def find_parting(lane: DeviceLaunches) -> Parting | str:
     cuts = find_cuts(lane, bodies, level)
     segments = None if cuts is None else find_segments(lane, bodies, level, cuts)
     if cuts is None or segments is None:
-        return f"{level.in_words(bodies)}, delimit fewer than two whole steps"
+        return f"{level.describe(bodies)}, delimit fewer than two whole steps"
     phases = find_phases(lane, segments, is_training=is_training(lane))
     parting = Parting(bodies, level, cuts, segments, _kinds(lane, segments, phases), phases)
     if parting.mean < _LEAST_CONFIDENCE:

@@ -14,10 +14,7 @@ in the pool. The largest published shape (T 11,027, 32 heads of 128) takes 3.9 G
 import torch
 from torch import Tensor
 
-_JOINED_FLOPS = 1.5e8
-"""What joining two neighbours takes at most: 5 us, as a launch, at 30 TFLOP/s in float32. Estimated, not measured."""
-
-_FEW = 16  # maps: joining takes four launches or so
+from inferometer.backends.torch.kernels._delta_rule import in_chunks, walk
 
 
 def chunk_gated_delta_rule_state(
@@ -33,8 +30,8 @@ def chunk_gated_delta_rule_state(
     """States h [B, N, Hv, K, V] before the chunks, v_new [B, T, Hv, V], and the pool after it."""
     B, T, Hv, V = u.shape
     K, C = k.shape[3], chunk_size
-    k_NBHCK, w_NBHCK, u_NBHCV = (_in_chunks(x, C) for x in (k, w, u))
-    g_NBHC1 = _in_chunks(g[..., None], C)
+    k_NBHCK, w_NBHCK, u_NBHCV = (in_chunks(x, C) for x in (k, w, u))
+    g_NBHC1 = in_chunks(g[..., None], C)
     if T % C:
         g_NBHC1[-1, :, :, T % C :] = g_NBHC1[-1, :, :, T % C - 1 : T % C]  # what isn't there decays nothing
     minus_w_XCK, u_XCV = w_NBHCK.view(-1, C, K).neg_(), u_NBHCV.view(-1, C, V)  # X = N B Hv
@@ -47,26 +44,13 @@ def chunk_gated_delta_rule_state(
     states = initial_state.new_empty(N + 1, Y, K, V)
     states[0] = initial_state[rows_B].view(Y, K, V)
     states[1:] = torch.bmm(kept_XCK.mT, u_XCV).view(N, Y, K, V)
-    _walk(map_XKK.view(N, Y, K, K), states)
+    walk(map_XKK.view(N, Y, K, K), states)
     initial_state.index_copy_(0, rows_B, states[N].view(B, Hv, K, V))
     h_XKV = states[:N].to(k.dtype).view(-1, K, V)
     v_new_XCV = u_XCV.baddbmm_(minus_w_XCK, h_XKV)
     h_BNHKV = h_XKV.view(N, B, Hv, K, V).transpose(0, 1).contiguous()
     v_new_BNCHV = v_new_XCV.view(N, B, Hv, C, V).permute(1, 0, 3, 2, 4)
     return h_BNHKV, v_new_BNCHV.reshape(B, -1, Hv, V)[:, :T].contiguous(), initial_state.contiguous()
-
-
-def _in_chunks(x_BTHX: Tensor, chunk_size: int) -> Tensor:
-    """Copy to [N, B, H, C, X]; what the last chunk lacks is 0."""
-    B, T, H, X = x_BTHX.shape
-    whole, rest = divmod(T, chunk_size)
-    out = x_BTHX.new_empty(whole + (rest > 0), B, H, chunk_size, X)
-    out_BNCHX = out.permute(1, 0, 3, 2, 4)
-    out_BNCHX[:, :whole] = x_BTHX[:, : T - rest].unflatten(1, (whole, chunk_size))
-    if rest:
-        out_BNCHX[:, -1, :rest] = x_BTHX[:, T - rest :]
-        out_BNCHX[:, -1, rest:] = 0
-    return out
 
 
 def _decayed(k_NBHCK: Tensor, decay_NBHC1: Tensor) -> Tensor:
@@ -76,21 +60,3 @@ def _decayed(k_NBHCK: Tensor, decay_NBHC1: Tensor) -> Tensor:
     out = torch.empty(N, B, Hk, Hv // Hk, C, K, dtype=k_NBHCK.dtype, device=k_NBHCK.device)
     torch.mul(k_NBHCK[:, :, :, None], decay_NBHC1.unflatten(2, (Hk, Hv // Hk)), out=out)
     return out.view(-1, C, K)
-
-
-def _walk(map_NYKK: Tensor, states: Tensor) -> None:
-    """Fill [N + 1, Y, K, V], which holds the first state and then what each map adds, with the states."""
-    N, Y, K, _ = map_NYKK.shape
-    if N < _FEW or 2 * Y * K * K * (K + states.shape[3]) > _JOINED_FLOPS:
-        for n in range(N):
-            states[n + 1].baddbmm_(map_NYKK[n], states[n])
-        return
-    even = N - N % 2
-    first_NYKK, second_NYKK = map_NYKK[0:even:2], map_NYKK[1:even:2]
-    odd = states[1:even:2]
-    joined = torch.cat([states[:1], (second_NYKK @ odd).add_(states[2 : even + 1 : 2])])
-    _walk(second_NYKK @ first_NYKK, joined)
-    states[0 : even + 1 : 2] = joined
-    odd += first_NYKK @ joined[:-1]
-    if N % 2:
-        states[N].baddbmm_(map_NYKK[-1], states[N - 1])

@@ -18,12 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
+from inferometer.backends.torch.kernels._delta_rule import in_chunks, walk
+
 _CHUNK = 64  # tokens: products within a chunk grow with it, the walk gets shorter
-
-_JOINED_FLOPS = 1.5e8
-"""What joining two neighbours takes at most: 5 us, as a launch, at 30 TFLOP/s in float32. Estimated, not measured."""
-
-_FEW = 16  # maps: joining takes four launches or so
 
 
 def gated_delta_rule_update(
@@ -50,7 +47,7 @@ def gated_delta_rule_update(
         q, k = (normalize(x, dim=-1, eps=1e-6) for x in (q, k))
     rows_B = initial_state_indices.long()
     state_BHKV = initial_state[rows_B]
-    advance = _one_token if v.shape[1] == 1 else _in_chunks
+    advance = _one_token if v.shape[1] == 1 else _many_tokens
     out_BTHV, state_BHKV = advance(q * q.shape[3] ** -0.5, k, v, log_decay_BTH, beta_BTH, state_BHKV)
     initial_state.index_copy_(0, rows_B, state_BHKV)
     return out_BTHV, initial_state.contiguous()
@@ -70,16 +67,16 @@ def _one_token(
     return torch.bmm(q_Y1K, state_YKV).to(v_B1HV.dtype).view(B, 1, Hv, V), state_BHKV
 
 
-def _in_chunks(
+def _many_tokens(
     q_BTHK: Tensor, k_BTHK: Tensor, v_BTHV: Tensor, log_decay_BTH: Tensor, beta_BTH: Tensor, state_BHKV: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Chunks side by side, but for the walk. What the last lacks changes nothing and decays nothing. X = N B Hv."""
     B, T, Hv, V = v_BTHV.shape
     Hq, K, C, dtype = k_BTHK.shape[2], k_BTHK.shape[3], min(T, _CHUNK), v_BTHV.dtype
     heads = (Hq, Hv // Hq)
-    q_NBH1CK, k_NBH1CK = (_chunks(x, C)[:, :, :, None] for x in (q_BTHK, k_BTHK))
-    v_NBHrCV = _chunks(v_BTHV, C).unflatten(2, heads)
-    g_NBHrC1, beta_NBHrC1 = (_chunks(x[..., None], C).unflatten(2, heads) for x in (log_decay_BTH, beta_BTH))
+    q_NBH1CK, k_NBH1CK = (in_chunks(x, C)[:, :, :, None] for x in (q_BTHK, k_BTHK))
+    v_NBHrCV = in_chunks(v_BTHV, C).unflatten(2, heads)
+    g_NBHrC1, beta_NBHrC1 = (in_chunks(x[..., None], C).unflatten(2, heads) for x in (log_decay_BTH, beta_BTH))
     g_NBHrC1 = g_NBHrC1.cumsum(-2)
     past_NBHrC1, last_NBHr11 = g_NBHrC1.exp(), g_NBHrC1[..., -1:, :]
     decay_NBHrCC = (g_NBHrC1 - g_NBHrC1.mT).exp_().tril_()  # replaced, not multiplied: above it can be infinite
@@ -93,7 +90,7 @@ def _in_chunks(
     map_XKK.diagonal(dim1=1, dim2=2).add_(last_NBHr11.exp().view(-1, 1))
     N, Y = len(g_NBHrC1), B * Hv
     states = torch.cat([state_BHKV.view(1, Y, K, V), added_XKV.view(N, Y, K, V)])
-    _walk(map_XKK.view(N, Y, K, K), states)
+    walk(map_XKK.view(N, Y, K, K), states)
 
     h_XKV = states[:N].to(dtype).view(-1, K, V)
     rows = torch.contiguous_format  # solved column by column, as the solver leaves it, a product may be slow
@@ -103,34 +100,3 @@ def _in_chunks(
     out_XCV = torch.bmm((past_NBHrC1 * q_NBH1CK).to(dtype).view(-1, C, K), h_XKV).baddbmm_(A_XCC, v_new_XCV)
     out_BNCHV = out_XCV.view(N, B, Hv, C, V).permute(1, 0, 3, 2, 4)
     return out_BNCHV.reshape(B, -1, Hv, V)[:, :T].contiguous(), states[N].view_as(state_BHKV)
-
-
-def _chunks(x_BTHX: Tensor, chunk_size: int) -> Tensor:
-    """Copy to [N, B, H, C, X]; what the last chunk lacks is 0."""
-    B, T, H, X = x_BTHX.shape
-    whole, rest = divmod(T, chunk_size)
-    out = x_BTHX.new_empty(whole + (rest > 0), B, H, chunk_size, X)
-    out_BNCHX = out.permute(1, 0, 3, 2, 4)
-    out_BNCHX[:, :whole] = x_BTHX[:, : T - rest].unflatten(1, (whole, chunk_size))
-    if rest:
-        out_BNCHX[:, -1, :rest] = x_BTHX[:, T - rest :]
-        out_BNCHX[:, -1, rest:] = 0
-    return out
-
-
-def _walk(map_NYKK: Tensor, states: Tensor) -> None:
-    """Fill [N + 1, Y, K, V], which holds the first state and then what each map adds, with the states."""
-    N, Y, K, _ = map_NYKK.shape
-    if N < _FEW or 2 * Y * K * K * (K + states.shape[3]) > _JOINED_FLOPS:
-        for n in range(N):
-            states[n + 1].baddbmm_(map_NYKK[n], states[n])
-        return
-    even = N - N % 2
-    first_NYKK, second_NYKK = map_NYKK[0:even:2], map_NYKK[1:even:2]
-    odd = states[1:even:2]
-    joined = torch.cat([states[:1], (second_NYKK @ odd).add_(states[2 : even + 1 : 2])])
-    _walk(second_NYKK @ first_NYKK, joined)
-    states[0 : even + 1 : 2] = joined
-    odd += first_NYKK @ joined[:-1]
-    if N % 2:
-        states[N].baddbmm_(map_NYKK[-1], states[N - 1])

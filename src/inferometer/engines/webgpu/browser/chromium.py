@@ -77,17 +77,13 @@ class Chromium:
     Args:
         url: What it opens.
         profile: Its folder, kept; None: a new one that goes away with it.
-        program: None: searched.
-        flags: Put after the usual ones.
 
     Raises:
         Unavailable: There is none, or it can't be started.
     """
 
-    def __init__(
-        self, url: str, *, profile: Path | None = None, program: str | None = None, flags: tuple[str, ...] = ()
-    ) -> None:
-        self._program = program or find_chromium()
+    def __init__(self, url: str, *, profile: Path | None = None) -> None:
+        self._program = find_chromium()
         self._closed = False
         self._temporary = None
         if profile is None:
@@ -97,7 +93,7 @@ class Chromium:
         for lock in profile.glob("Singleton*"):  # of one that was killed; only one of us has this folder at a time
             lock.unlink(missing_ok=True)
         self._stderr = profile / "stderr.txt"
-        command = [self._program, *choose_flags(), f"--user-data-dir={profile}", *flags, url]
+        command = [self._program, *choose_flags(), f"--user-data-dir={profile}", url]
         try:
             with self._stderr.open("wb") as stderr:
                 self._process = subprocess.Popen(

@@ -12,8 +12,6 @@ from inferometer.engines.webgpu.run.limits import Sources
 from inferometer.errors import InputError
 
 ADAPTER_S = 45.0
-SILENCE_S = 900.0
-"""A submit of a large model on a CPU takes minutes; a page that is gone is noticed by its connection, not by this."""
 OWN_BROWSER_S = 600.0
 _FIRST_PORT, _PORTS = 20_000, 10_000  # below those that systems give out by themselves
 
@@ -26,8 +24,6 @@ def open_browser(
     cache: Path | None = None,
     source: str = "",
     timeout_s: float | None = None,
-    silence_s: float = SILENCE_S,
-    flags: tuple[str, ...] = (),
     sources: Sources = read_kernel,
 ) -> BrowserSession:
     """A page that has a device, in a Chromium of ours or in the user's own browser.
@@ -41,8 +37,6 @@ def open_browser(
             with `url_only` the user's browser keeps them.
         source: What the weights are of: a folder with times of its files, a seed. A part of their name in the cache.
         timeout_s: Most until the page says which device it has; None: 45 s, of the user's own browser 10 minutes.
-        silence_s: Most between two things that the page says while it loads or runs.
-        flags: More for Chromium.
         sources: Finds a kernel's file.
 
     Raises:
@@ -60,7 +54,7 @@ def open_browser(
             on_text(f"[browser] open this page in a browser with WebGPU: {server.url}")
         else:
             profile = cache / f"chromium-{server.port}" if cache is not None and keeps else None
-            chromium = Chromium(f"{server.url}#ours", profile=profile, flags=flags)
+            chromium = Chromium(f"{server.url}#ours", profile=profile)
         limit_s = timeout_s if timeout_s is not None else OWN_BROWSER_S if url_only else ADAPTER_S
         return BrowserSession(
             server,
@@ -69,7 +63,6 @@ def open_browser(
             source=source,
             keeps=keeps,
             adapter_s=limit_s,
-            silence_s=silence_s,
             sources=sources,
         )
     except BaseException:

@@ -63,7 +63,6 @@ class Posted:
 
     kind: str
     body: bytes
-    arrived_ns: int
 
 
 class PageServer:
@@ -281,7 +280,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         body = self.rfile.read(int(length))
         if len(body) == int(length):
-            self._owner.inbox.put(Posted(name, body, time.perf_counter_ns()))
+            self._owner.inbox.put(Posted(name, body))
         return self._answer(b'{"stop":true}' if self._owner.stopped else b"{}", "application/json")
 
     def _asked(self) -> str | None:

@@ -35,6 +35,8 @@ from inferometer.errors import InferometerError, Unavailable
 _LOOK_S = 0.1
 _GONE_S = 2.0
 _STOP_S = 30.0
+_SILENCE_S = 900.0
+"""A submit of a large model on a CPU takes minutes; a page that is gone is noticed by its connection, not by this."""
 _FAREWELL_S = 1.0
 
 Form = TypeVar("Form", bound=msgspec.Struct)
@@ -78,7 +80,6 @@ class BrowserSession:
         source: str,
         keeps: bool,
         adapter_s: float,
-        silence_s: float,
         sources: Sources,
     ) -> None:
         self._server = server
@@ -86,7 +87,6 @@ class BrowserSession:
         self._on_text = on_text
         self._source = source
         self._keeps = keeps
-        self._silence_s = silence_s
         self._sources = sources
         self._number = 0
         self._time_step = messages.TimeStep()
@@ -250,20 +250,19 @@ class BrowserSession:
         form: type[Message],
         take: Callable[[messages.PageSubmission], object] | None,
         *,
-        silence_s: float | None = None,
+        silence_s: float = _SILENCE_S,
     ) -> Message:
         """The page's message of this kind and number; submits before it go to `take`, lines of its log are relayed."""
-        limit_s = self._silence_s if silence_s is None else silence_s
-        until = monotonic() + limit_s
+        until = monotonic() + silence_s
         while True:
             try:
                 posted = self._server.inbox.get(timeout=_LOOK_S)
             except Empty:
                 self._look(kind)
                 if monotonic() > until:
-                    self._lose(f"the page in the browser was silent for {limit_s:.0f} s while {kind} was awaited")
+                    self._lose(f"the page in the browser was silent for {silence_s:.0f} s while {kind} was awaited")
                 continue
-            until = monotonic() + limit_s
+            until = monotonic() + silence_s
             if posted.kind == "log":
                 self._relay_line(posted)
             elif posted.kind == "submission":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from inferometer.engines.chat.answer import Answer, Ended, OperatorUse, WarmUp
-from inferometer.engines.chat.dialogue import Dialogue, OnText, Speaker, Speech, failure_in_words
+from inferometer.engines.chat.dialogue import Dialogue, OnText, Speaker, Speech, explain_failure
 from inferometer.engines.peak_memory import peak_rss_bytes
 from inferometer.engines.sampling import Sampling
 from inferometer.engines.webgpu.plan.difference import executed_counts
@@ -226,7 +226,7 @@ class _Run:
         except Exception as error:  # noqa: BLE001  # drivers and browsers raise what they like
             if self._unheard is not None:
                 raise self._unheard from None
-            self.failure = _in_words(error)
+            self.failure = _explain(error)
 
     def _take(self, submission: Submission) -> None:
         now_ns = _clock()
@@ -268,8 +268,8 @@ def _seed_of(seed: int, answers: int) -> int:
     return (seed ^ seed >> 32 ^ answers * 0x9E3779B9) & 0xFFFFFFFF  # the golden ratio spreads small numbers
 
 
-def _in_words(error: Exception) -> InferometerError:
-    return failure_in_words(
+def _explain(error: Exception) -> InferometerError:
+    return explain_failure(
         error,
         "the engine",
         hint="--debug shows where.",

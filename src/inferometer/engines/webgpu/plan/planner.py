@@ -1,6 +1,6 @@
 """From a model, an adapter and a kernel path to a program: which kernels run, on what memory, in which order.
 
-The path says the steps; `selecting` takes a kernel for each, `layout` gives places, `dispatching` makes the launches.
+The path says the steps; `selection` takes a kernel for each, `layout` gives places, `dispatches` makes the launches.
 Every choice is reported with its reason, and what the path asked for is kept next to it, for `difference`.
 """
 

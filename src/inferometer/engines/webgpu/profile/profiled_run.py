@@ -135,12 +135,6 @@ class ProfiledRun:
         shares = zip(walls, self._kept_in_decode, strict=True)
         return tuple(wall / kept for wall, kept in shares for _ in range(kept))
 
-    def token_ns_at(self, share: float) -> float | None:
-        """The quantile of `token_ns`, between values as NumPy's: 0.5 is the median."""
-        import numpy as np
-
-        return float(np.quantile(self.token_ns, share)) if self.token_ns else None
-
     @cached_property
     def load_ns(self) -> int | None:
         """From the first part of getting ready to the end of the last one."""

@@ -26,9 +26,9 @@ from inferometer.reports.page.tree_boxes import (
     tree_boxes,
     with_indent,
 )
-from inferometer.reports.views.call_tree_comparison import about_steps, totals_in_words
+from inferometer.reports.views.call_tree_comparison import about_steps, describe_totals
 from inferometer.reports.views.layout import Field, Section
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_duration, format_share, format_signed_duration
 
 if TYPE_CHECKING:
     from inferometer.analyses.compare.call_trees import CallTreeComparison
@@ -71,7 +71,7 @@ def build(look: PageData) -> Block | None:
 
 
 def _words(tree: "CallTreeComparison") -> Iterator[Part]:
-    yield Words(f"Device time: {totals_in_words(tree)}")
+    yield Words(f"Device time: {describe_totals(tree)}")
     yield Words(_alone(tree.frame))
     yield from (Words(text, "note") for text in (_READING, *about_steps(tree), *tree.notable))
 
@@ -123,18 +123,14 @@ def _keys() -> dict[str, str]:
     return {**slower, "less": GROUND, **faster}
 
 
-def _signed(ns: int) -> str:
-    return f"+{format_duration(ns)}" if ns > 0 else format_duration(ns)
-
-
 def _aside(row: Row) -> str:
     status = f" {row['status']}" if row["status"] else ""
-    return f"{status} {_signed(row['delta_ns'])}"
+    return f"{status} {format_signed_duration(row['delta_ns'])}"
 
 
 def _times(row: Row) -> str:
     before, after = (format_duration(row[side]) for side in ("base_ns", "candidate_ns"))
-    return f"{before} -> {after}, {_signed(row['delta_ns'])}"
+    return f"{before} -> {after}, {format_signed_duration(row['delta_ns'])}"
 
 
 def _notes(row: Row) -> str:
@@ -148,13 +144,13 @@ def _alt(tree: "CallTreeComparison") -> str:
     """The deepest caller that has half of the change; without one the node that changed most."""
     frame, delta_ns = tree.frame, tree.candidate_ns - tree.base_ns
     if not (frame["delta_ns"] != 0).any():
-        return f"No node differs. Device time: {totals_in_words(tree)}"
+        return f"No node differs. Device time: {describe_totals(tree)}"
     change, is_caller = pl.col("delta_ns"), pl.col("kind") != "kernel"
     half = frame.filter(is_caller, change * (1 if delta_ns > 0 else -1) * 2 >= max(abs(delta_ns), 1))
     has = "changed most" if half.is_empty() else "is the deepest caller with at least half of the change"
     row = (frame.sort(change.abs(), descending=True).head(1) if half.is_empty() else half.tail(1)).row(0, named=True)
     name = cut(short_label(row["kind"], row["name"]))
-    return f"{name} {has}: {_times(row)}, of {_signed(delta_ns)} in all."
+    return f"{name} {has}: {_times(row)}, of {format_signed_duration(delta_ns)} in all."
 
 
 def _only(frame: pl.DataFrame) -> Iterator[Grid]:

@@ -11,7 +11,7 @@ from inferometer.reports.views.compared_kernels import (
     RUN_SUMS,
     STEP_SUMS,
     account_section,
-    kinds_in_words,
+    describe_kinds,
     per_words,
     run_section,
     step_section,
@@ -32,7 +32,7 @@ def build(look: PageData) -> Block | None:
 
 
 def _parts(found: Comparison) -> Iterator[Part]:
-    yield Words(kinds_in_words(found.kernels))
+    yield Words(describe_kinds(found.kernels))
     tables = {
         per_words(found).capitalize(): Grid(step_section(found), sums=STEP_SUMS, bars=("delta_ns",)),
         "The whole runs": Grid(run_section(found), sums=RUN_SUMS, bars=("delta_total_ns",)),

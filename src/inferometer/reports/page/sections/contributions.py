@@ -21,7 +21,7 @@ from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.comparison import compare_sections, every_line
 from inferometer.reports.views.layout import Field, Section
-from inferometer.units import format_duration
+from inferometer.units import format_duration, format_signed_duration
 
 MOST_BARS = 12
 """Functions with a bar of their own in the waterfall."""
@@ -122,7 +122,9 @@ def _waterfall(changes: Changes) -> Chart:
         "y": distinct([bar.label for bar in bars]),
         "x": unit.scaled([bar.ns for bar in bars], _EXACT),
         "measure": [bar.measure for bar in bars],
-        "text": [format_duration(bar.ns) if bar.measure != "relative" else _signed(bar.ns) for bar in bars],
+        "text": [
+            format_duration(bar.ns) if bar.measure != "relative" else format_signed_duration(bar.ns) for bar in bars
+        ],
         "textposition": "outside",
         "cliponaxis": False,
         "customdata": [bar.about or format_duration(bar.ns) for bar in bars],
@@ -155,17 +157,14 @@ def axis_range(bars: Sequence[Bar]) -> tuple[float, float]:
     return max(0.0, low - 2 * room), high + 2 * room + _TEXT_ROOM * (high - low)
 
 
-def _signed(ns: int) -> str:
-    return f"+{format_duration(ns)}" if ns > 0 else format_duration(ns)
-
-
 def _alt(changes: Changes, bars: Sequence[Bar]) -> str:
     steps = f"{format_duration(changes.base_step_ns)} to {format_duration(changes.candidate_step_ns)}"
     moved = [bar for bar in bars if bar.measure == "relative" and bar.ns]
     if not moved:
         return f"The step goes from {steps}: no line differs."
     largest = max(moved, key=lambda bar: abs(bar.ns))
-    return f"The step goes from {steps}; the largest part of that is {largest.label}: {_signed(largest.ns)}."
+    part = f"{largest.label}: {format_signed_duration(largest.ns)}"
+    return f"The step goes from {steps}; the largest part of that is {part}."
 
 
 def _classes(changes: Changes) -> Iterator[Chart]:

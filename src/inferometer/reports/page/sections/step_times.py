@@ -13,7 +13,7 @@ from inferometer.reports.page.look import SIDES, PageData
 from inferometer.reports.page.sampling import Values, distribution, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE, line, marker
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_duration, format_share, format_signed_duration
 
 _TITLE = "Step times of both runs"
 _NO_CYCLES = "Single steps in both runs: {which} only as a whole, as one window or as sums of all its steps."
@@ -51,7 +51,7 @@ def _numbers(changes: Changes) -> Facts:
     quantiles = [("Fastest", 0.0), ("Median", 0.5), *_tail(min(map(len, changes.step_times))), ("Slowest", 1.0)]
     lines += [(name, float(np.quantile(base, at)), float(np.quantile(candidate, at)), "") for name, at in quantiles]
     shown = [
-        (name, format_duration(before), format_duration(after), f"{_signed(after - before)}{within}")
+        (name, format_duration(before), format_duration(after), f"{format_signed_duration(after - before)}{within}")
         for name, before, after, within in lines
     ]
     return Facts(shown, heads=("Base", "Candidate", "Change"))
@@ -64,11 +64,7 @@ def _tail(steps: int) -> list[tuple[str, float]]:
 def _within(changes: Changes) -> str:
     if changes.step_delta_interval_ns is None:
         return ", spread unknown"
-    return f" (95 %: {' to '.join(map(_signed, changes.step_delta_interval_ns))})"
-
-
-def _signed(ns: float) -> str:
-    return f"+{format_duration(ns)}" if ns > 0 else format_duration(ns)
+    return f" (95 %: {' to '.join(map(format_signed_duration, changes.step_delta_interval_ns))})"
 
 
 def _distribution(times: Sequence[Values], unit: TimeUnit) -> Chart:

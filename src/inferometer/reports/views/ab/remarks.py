@@ -8,7 +8,7 @@ from inferometer.analyses.ab.comparison import PathComparison
 from inferometer.analyses.ab.rows import Interval, PathDifference, PathRow
 from inferometer.analyses.ab.statistics import LEAST
 from inferometer.analyses.ab.steady import MOST, USUAL
-from inferometer.units import format_duration, format_sample, format_share
+from inferometer.units import format_sample, format_share, format_signed_duration
 
 CLOCKS = {"host": "host time", "span": "device span"}
 _SHOWN = 12
@@ -89,10 +89,10 @@ def trunk_of(rows: Sequence[PathRow]) -> str:
 
 def place_of(difference: PathDifference, trunk: str) -> str:
     """Its path from where paths part, and what the arms do differently below it."""
-    return f"{difference.path.removeprefix(trunk)}{difference.replaced_in_words}"
+    return f"{difference.path.removeprefix(trunk)}{difference.replaced}"
 
 
-def interval_in_words(interval: Interval | None, *, shares: bool = False) -> str | None:
+def format_interval(interval: Interval | None, *, shares: bool = False) -> str | None:
     """`0.984 to 1.031`; with `shares` what that is more than 1: `-1.6 % to 3.1 %`."""
     if interval is None:
         return None
@@ -114,7 +114,7 @@ def _verdicts(found: PathComparison) -> Iterator[str]:
         if root is None or root.verdict is None:
             yield f"{arm}: nothing to compare."
             continue
-        within = f" ({interval_in_words(root.interval)})" if root.interval else ""
+        within = f" ({format_interval(root.interval)})" if root.interval else ""
         if root.error.failure is not None:
             yield f"{arm}: WRONG at the root; {_wrong_paths(found, arm)}."
             continue
@@ -124,7 +124,9 @@ def _verdicts(found: PathComparison) -> Iterator[str]:
             stated += _as_it_runs(found, arm)
         if found.differences[arm]:
             first = found.differences[arm][0]
-            stated.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
+            stated.append(
+                f"largest difference: {place_of(first, trunk)}, {format_signed_duration(first.difference_ns)}"
+            )
         yield f"{arm}: {'; '.join(stated)}."
 
 
@@ -134,7 +136,7 @@ def _as_it_runs(found: PathComparison, arm: str) -> Iterator[str]:
         return
     passes = [each for each in found.passes if each.arm == arm]
     if passes and passes[-1].ratio is not None:
-        within = f" ({interval_in_words(passes[-1].interval)})" if passes[-1].interval else ""
+        within = f" ({format_interval(passes[-1].interval)})" if passes[-1].interval else ""
         yield f"run as it is, launches included, {passes[-1].ratio:.4g} times{within}, {passes[-1].verdict}"
 
 
@@ -155,10 +157,6 @@ def _held(short_waits: Mapping[str, float]) -> Iterator[str]:
 def _wrong_paths(found: PathComparison, arm: str) -> str:
     wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
     return f"wrong answers at {wrong} path{'' if wrong == 1 else 's'}" if wrong else "no operator was seen to be wrong"
-
-
-def _signed(ns: int) -> str:
-    return f"{'+' if ns > 0 else ''}{format_duration(ns)}"
 
 
 def _wrong(found: PathComparison, arm: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from inferometer.analyses.ab.comparison import PathComparison
 from inferometer.analyses.ab.rows import ArmPath, PathRow, Versus
 from inferometer.analyses.ab.statistics import LEVEL, SAME
-from inferometer.reports.views.ab.remarks import CLOCKS, interval_in_words, place_of, trunk_of
+from inferometer.reports.views.ab.remarks import CLOCKS, format_interval, place_of, trunk_of
 from inferometer.reports.views.ab.table import frame_of_paths
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration
@@ -71,10 +71,10 @@ def _passes(found: PathComparison) -> Section:
             "wall_ns": round(each.wall_ns),
             "tokens_per_s": each.tokens_per_s,
             "ratio": each.ratio,
-            "interval": interval_in_words(each.interval),
+            "interval": format_interval(each.interval),
             "verdict": each.verdict,
             "overhead": None if each.overhead is None else each.overhead - 1,
-            "overhead_interval": interval_in_words(each.overhead_interval, shares=True),
+            "overhead_interval": format_interval(each.overhead_interval, shares=True),
         }
         for each in found.passes
     ]
@@ -178,7 +178,7 @@ def _tree_row(found: PathComparison, row: PathRow) -> dict[str, Any]:
         cells |= {
             f"time_{a}": None if own is None else own.steady_ns,
             f"ratio_{a}": versus.ratio,
-            f"interval_{a}": interval_in_words(versus.interval),
+            f"interval_{a}": format_interval(versus.interval),
             f"verdict_{a}": _verdict(row, versus, arm),
             f"error_{a}": versus.error.normalised_error,
             f"backend_{a}": _ran(own, arm),

@@ -29,7 +29,7 @@ _INSIDE = {
 
 def latency_section(waits: ServingLatency) -> Section:
     """The table."""
-    notes = (f"Next to {waits.serving.in_words()}.",)
+    notes = (f"Next to {waits.serving.describe()}.",)
     return Section("What clients wait for", _FIELDS, waits.rows, notes)
 
 

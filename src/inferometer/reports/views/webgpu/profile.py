@@ -94,7 +94,7 @@ def _facts(found: Profile) -> Sequence[tuple[str, str]]:
 def _sections(found: Profile) -> Sequence[Section]:
     """Kernels, phases, steps; memory and loading, where they don't stand elsewhere."""
     sections = [
-        Section("Kernels", _KERNELS, _in_words(found.to_polars())),
+        Section("Kernels", _KERNELS, _as_shown(found.to_polars())),
         Section("Wall time", _PHASES, found.phases),
         Section("Steps", _STEPS, found.steps),
     ]
@@ -141,7 +141,7 @@ def _floor(found: Profile) -> str:
     return f"{text}; an empty pass takes {format_duration(found.empty_pass_ns)}"
 
 
-def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
+def _as_shown(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows as reports show them."""
     bound = pl.col("is_launch_bound")
     words = pl.when(bound).then(pl.lit("yes")).when(bound.is_not_null()).then(pl.lit("no"))
