@@ -245,3 +245,16 @@ def test_only_the_most_disturbed_steps_are_listed(capsys: pytest.CaptureFixture[
     table = out.partition("Disturbed steps")[2].partition("\n\n")[0].splitlines()
     assert [int(line.split()[0]) for line in table[3:6]] == sorted(row["step"] for row in lost)
     assert table[6] == f"3 of {len(disturbed)} disturbed steps shown."
+
+
+@pytest.mark.parametrize("sample", ["decode.json.gz", "h200/kineto_eager.json.gz"])
+def test_where_too_few_steps_are_alike_none_is_called_undisturbed(
+    sample: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(SAMPLE.parent / sample, "--full", capsys=capsys)
+    assert "No phase has 8 like steps, so which of them were disturbed can't be known." in out
+    _, table, _ = run(SAMPLE.parent / sample, "--json", capsys=capsys)
+    assert len(json.loads(table)["steps"]) < 8
+    rows = out.partition("\nSteps\n")[2].partition("\n\n")[0].splitlines()
+    at = rows[0].index("Disturbed")
+    assert {row[at : at + len("Disturbed")].strip() for row in rows[2:]} == {"-"}

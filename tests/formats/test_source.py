@@ -132,6 +132,26 @@ def test_a_cut_stream_says_so_and_gives_what_it_has(tmp_path: Path) -> None:
         assert stream.damage == "the compressed data ends in the middle"
 
 
+def read_packed(path: Path, packed: bytes) -> tuple[bytes, str | None]:
+    path.write_bytes(packed)
+    with Source(path).open() as stream:
+        return b"".join(iter(lambda: stream.read(1 << 16), b"")), stream.damage
+
+
+@pytest.mark.parametrize("behind", [b"\n", b"\x1f", b"garbage", b"\0\0garbage", b"\x1fgarbage"])
+def test_what_follows_the_compressed_data_is_no_cut(behind: bytes, tmp_path: Path) -> None:
+    got, damage = read_packed(tmp_path / "trace", gzip.compress(FILE) + behind)
+    assert (got, damage) == (FILE, "what follows the compressed data is not compressed: it was not read")
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_a_wrong_checksum_makes_all_that_was_read_doubtful(size: int, tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(random.Random(3).randbytes(size)))
+    packed[-8] ^= 1  # of the CRC, which stands in front of the size: RFC 1952, 2.3.1
+    _, damage = read_packed(tmp_path / "trace", bytes(packed))
+    assert damage == "the compressed data is broken: its checksum doesn't match, so what was read may be wrong, too"
+
+
 @pytest.mark.parametrize("expansion", [10, 100.5, 900])
 def test_unpacking_stops_at_the_limit(expansion: float, tmp_path: Path) -> None:
     path = tmp_path / "bomb"

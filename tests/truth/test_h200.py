@@ -9,7 +9,9 @@ import inferometer
 from inferometer.analyses.compare.comparison import compare
 from inferometer.analyses.timeline.recorder_pauses import recorder_pauses
 from inferometer.analyses.timeline.timeline import find_timeline
+from inferometer.findings.engine import find_findings
 
+METRIC = "others_gpu_processes"
 SAMPLES = Path(__file__).parents[2] / "samples" / "h200"
 
 
@@ -24,6 +26,21 @@ def test_a_fault_that_was_really_made_is_named(fault: str, metric: str, low: flo
     assert found.judged.claimed is not None
     assert (found.judged.claimed.metric, found.judged.claimed.device) == (metric, "gpu:0")
     assert low < found.changes.candidate_step_ns / found.changes.base_step_ns < high
+
+
+@pytest.mark.parametrize(("run", "is_shared"), [("normal", False), ("gpu_contention", True)])
+def test_work_that_waits_next_to_another_process_says_so(run: str, is_shared: bool) -> None:
+    with inferometer.open(SAMPLES / f"{run}.ifm") as trace:
+        found = [each for each in find_findings(trace).findings if "work queued that does not begin" in each.title]
+    rows = pl.concat([pl.read_parquet(file) for file in (SAMPLES / f"{run}.ifm").glob("counters-*.parquet")])
+    values = [
+        value for name, value in rows.select(pl.col("metric").cast(pl.String), "value").iter_rows() if name == METRIC
+    ]
+    busy = sum(value > 0 for value in values)
+    said = f"In {busy} of {len(values)} samples of its counters another process computed on gpu:0: "
+    assert [any(each.startswith(said) for each in finding.evidence) for finding in found] == [is_shared] * len(found)
+    assert all(finding.next.startswith("Stop what else computes on gpu:0") == is_shared for finding in found)
+    assert found or not is_shared
 
 
 def test_idle_time_is_parted_as_the_rows_have_it() -> None:

@@ -21,10 +21,10 @@ _PERCENT = 100
     group="Compare",
     help="Compare two runs: what changed, and the cause, or that it can't be known.\n\n"
     "With --check the exit code is 1 where the candidate's step is longer beyond noise, by more than --max-regression; "
-    "where noise can't be known, by more than 10 %; where it calls more than before and is longer on the mean; and "
-    "where the times of the two can't be compared. It is 0 where none is so. Where a step that is longer by more than "
-    "10 % and --max-regression isn't excluded either, a line on standard error says that nothing is proven; with "
-    "--strict the exit code is then 1.\n\n"
+    "where noise can't be known, by more than 10 %; where it calls more than before and is longer by more than 5 % on "
+    "the mean; and where the times of the two can't be compared, also because a file is damaged. It is 0 where none is "
+    "so. Where a step that is longer by more than 10 % and --max-regression isn't excluded either, a line on standard "
+    "error says that nothing is proven; with --strict the exit code is then 1.\n\n"
     "In any case it is 2 after wrong usage, 3 where a file can't be read, 4 where an extra that it needs isn't "
     "installed, 70 after a bug of ours.\n\n"
     "Two results of a benchmark (llama-bench, trtexec, WebLLM) are compared test by test, by their repetitions.",

@@ -30,7 +30,7 @@ _JUDGED = ("launches", "steps", "totals", "log")
     "findings",
     group="Look",
     help="What to look at first: each finding with its evidence and a next step.\n\n"
-    "With --check the exit code is 1, too, where nothing can be checked: the file is cut off, or has no device work, "
+    "With --check the exit code is 1, too, where nothing can be checked: the file is damaged, or has no device work, "
     "steps or sums of time.",
     example="inferometer findings trace.json.gz --check medium",
 )
@@ -77,8 +77,10 @@ def run(
 
 def _why_unchecked(found: "Findings") -> str:
     """Why no finding is no good news; empty where it is."""
-    if any(map(found.losses.total, ("truncated", "broken_compression"))):
-        return "the file is cut off or damaged, so findings may be missing."
+    from inferometer.analyses.lost_work import say_lost_work
+
+    if lost := say_lost_work(found.losses):
+        return f"the file {lost}, so findings may be missing."
     if not any(found.examined.rows.get(table) for table in _JUDGED):
         return "the file has no device work, steps or sums of time."
     return ""

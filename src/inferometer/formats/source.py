@@ -313,8 +313,15 @@ class _Unpacker:
                         return
                     yield member.decompress(data, _BLOCK_BYTES)
                 data = self._skip_padding(member.unused_data)
+                if len(data) == 1:
+                    data += self._next_packed()
+                if data and not data.startswith(_GZIP_MAGIC):
+                    self._stream.damage = "what follows the compressed data is not compressed: it was not read"
+                    return
         except isal_zlib.error as error:  # type: ignore[misc]
-            self._stream.damage = f"the compressed data is broken: {error}"
+            is_sum = "checksum" in str(error).lower()  # the data before it was handed out, and may be the wrong part
+            what = "its checksum doesn't match, so what was read may be wrong, too" if is_sum else error
+            self._stream.damage = f"the compressed data is broken: {what}"
 
     def _skip_padding(self, data: bytes) -> bytes:
         """`data`, or what follows it, without the zeros that may stand between and behind members."""

@@ -76,6 +76,51 @@ def test_of_a_file_that_is_cut_off_nothing_is_claimed(
         assert found["why"].startswith(f"The file of the {side} is cut off or damaged")
 
 
+def test_of_a_file_with_a_hole_nothing_is_claimed(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = shared_data / "traces" / "kineto" / "a100_nccl.json.gz"
+    text = gzip.decompress(whole.read_bytes())
+    hole = tmp_path / "hole.json"
+    hole.write_bytes(text[: len(text) // 3] + b"}]{{" + text[2 * len(text) // 3 :])
+    for pair, side in (((whole, hole), "candidate"), ((hole, whole), "base")):
+        code, out, _ = run("compare", *pair, "--check", "--json", capsys=capsys)
+        found = json.loads(out)
+        assert (code, found["verdict"], found["comparable"]["step_ratio"]) == (1, "not comparable", None)
+        assert re.match(rf"The file of the {side} has \d places? that can't be read: ", found["why"])
+    code, _, err = run("findings", hole, "--check", "high", capsys=capsys)
+    assert (code, "not checked: the file has 1 place that can't be read" in err) == (1, True)
+
+
+def without_times(every: int) -> Callable[[Events], Events]:
+    """Of the kernels one in so many has no duration."""
+
+    def change(events: Events) -> Events:
+        for event in [event for event in events if event.get("cat") == "kernel"][::every]:
+            del event["dur"]
+        return events
+
+    return change
+
+
+@pytest.mark.parametrize(("every", "stops"), [(2, True), (90, True), (300, False)])
+def test_of_kernels_without_times_nothing_is_claimed_where_they_are_many(
+    every: int, stops: bool, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = shared_data / "traces" / "kineto" / "a100_nccl.json.gz"
+    timeless = rewrite(whole, tmp_path / "timeless.json.gz", without_times(every))
+    kernels = [event for event in document(timeless)["traceEvents"] if event.get("cat") == "kernel"]
+    lost = sum("dur" not in event for event in kernels)
+    code, out, _ = run("compare", whole, timeless, "--check", "--json", capsys=capsys)
+    found = json.loads(out)
+    said = f"The file of the candidate has no usable time for {lost:,} of {len(kernels):,} events (kernel): "
+    assert (found["verdict"] == "not comparable", found["why"].startswith(said)) == (stops, stops)
+    assert code == stops
+    assert f"has no usable time for {lost:,} of" in run("findings", timeless, "--check", "high", capsys=capsys)[2] or (
+        not stops
+    )
+
+
 def first_half(events: Events) -> Events:
     """What began in the first half of the recording's time."""
     timed = [one for one in events if one.get("ph") == "X" and one.get("cat") != "Trace"]

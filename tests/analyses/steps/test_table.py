@@ -265,7 +265,7 @@ def test_steps_that_nothing_marks_are_shown_with_what_is_known_of_them(read: Cal
     assert table.steps["is_partial"].to_list() == [True] + [False] * 11
     used = table.steps.height - table.steps.filter(pl.col("is_partial") | pl.col("is_warm_up")).height
     assert table.phases["used"].sum() == used - len(table.disturbed)
-    assert any("Step 0 is cut by the ends of the recording" in said for said in remarks_of(table))
+    assert any("Step 0 is at an end of the recording, perhaps cut, and left out" in said for said in remarks_of(table))
     [rows] = [section for section in sections_of(table) if section.title == "Steps"]
     assert rows.frame["state"][0] == "partial"
     assert (table.steps["confidence"] > 0.5).all()

@@ -45,8 +45,21 @@ def test_a_file_is_told_with_its_part_where_its_size_is_known(tick: Tick, capsys
         tick(7)
         report(3_000_000, None)
     assert capsys.readouterr().err.splitlines() == [
-        "inferometer: reading a b.json: 75% of 4 MB, after 5 s",
-        "inferometer: reading a b.json: 3 MB, after 12 s",
+        "inferometer: reading a b.json: 75% of 4.000 MB, after 5 s",
+        "inferometer: reading a b.json: 3.000 MB, after 12 s",
+    ]
+
+
+def test_a_small_file_has_a_size_too(tick: Tick, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.reading("small.json") as report:
+        assert report is not None
+        tick(5)
+        report(160_000, 320_000)
+        tick(5)
+        report(320_000, 320_000)
+    assert capsys.readouterr().err.splitlines() == [
+        "inferometer: reading small.json: 50% of 320.000 kB, after 5 s",
+        "inferometer: reading small.json: 100% of 320.000 kB, after 10 s",
     ]
 
 

@@ -30,8 +30,8 @@ class Checked:
 def check_steps(found: "Comparison", accepted: float) -> Checked:
     """Whether the step is longer beyond noise by more than the part `accepted`, or times can't be compared.
 
-    Where noise can't be known, `FEW_CHANGE` takes its place. A step that calls more than before and is longer on the
-    mean is a regression as well, however much its time varies.
+    Where noise can't be known, `FEW_CHANGE` takes its place. A step that calls more than before and is longer by
+    more than `CLEAR_CHANGE` on the mean is a regression as well, however much its time varies.
     """
     if _is_regression(found, accepted):
         return Checked(failed=True)

@@ -11,9 +11,9 @@ from inferometer.analyses.compare.phases import Means, PhaseChanges, Sides
 from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.analyses.comparison_limits import MIN_SHARED, MORE_CALLS, MOST, OTHER_UNIT
 from inferometer.analyses.hardware.devices import device_of
+from inferometer.analyses.lost_work import say_lost_work
 from inferometer.trace.trace import Trace
 
-_CUT = ("truncated", "broken_compression")
 _WORK = ("batch", "prefill_tokens", "decode_tokens")
 
 
@@ -48,8 +48,8 @@ def check_comparable(
     hardware = _other_hardware(base, candidate)
     if hardware:
         return Comparable(False, hardware, None, None, None, stops=True)
-    if cut := _cut_files(base, candidate):
-        return Comparable(False, cut, None, None, None, stops=True)
+    if damage := _damaged_files(base, candidate):
+        return Comparable(False, damage, None, None, None, stops=True)
     if not has_times:
         return Comparable(True, "No function times in one of the runs: only counters are compared.", None, None, None)
     work = _other_work(base, candidate) or _other_marks(leading, sides)
@@ -126,17 +126,17 @@ def _other_hardware(base: Trace, candidate: Trace) -> str | None:
     return None
 
 
-def _cut_files(base: Trace, candidate: Trace) -> str | None:
+def _damaged_files(base: Trace, candidate: Trace) -> str | None:
     """Which of the runs lack rows that can't be counted; whole steps of a log are known all the same."""
-    cut = [
-        side
+    found = [
+        (side, lost)
         for side, trace in (("base", base), ("candidate", candidate))
-        if any(map(trace.losses.total, _CUT)) and not is_by_step(trace)
+        if not is_by_step(trace) and (lost := say_lost_work(trace.losses))
     ]
-    if not cut:
+    if not found:
         return None
-    which = "The files of both runs are" if len(cut) > 1 else f"The file of the {cut[0]} is"
-    return f"{which} cut off or damaged: how much work is missing isn't known."
+    said = " and ".join(f"the file of the {side} {lost}" for side, lost in found)
+    return f"{said[0].upper()}{said[1:]}: how much work is missing isn't known."
 
 
 def _device_names(trace: Trace) -> frozenset[str]:

@@ -228,7 +228,7 @@ def _other_tokens(steps: pl.DataFrame) -> Iterator[str]:
 def _not_whole(steps: pl.DataFrame) -> Iterator[str]:
     is_seen = pl.col("gpu_busy_ns").is_not_null()
     for is_so, what in (
-        (pl.col("is_partial") & is_seen, "cut by the ends of the recording"),
+        (pl.col("is_partial") & is_seen, "at an end of the recording, perhaps cut"),
         (pl.col("is_partial") & ~is_seen, "known by their times alone, as the recording was asked to"),
         (pl.col("is_warm_up"), "warming up"),
         (is_without_work(), "without any launch"),

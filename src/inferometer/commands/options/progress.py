@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from inferometer.errors import clean
 from inferometer.formats.source import Progress
+from inferometer.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,6 +24,7 @@ VARIABLE = "INFEROMETER_PROGRESS"
 _PATIENCE_S = 0.7
 _EARLY_S = 2.0  # before what is known so far is shown
 _LINE_S = 5.0  # between two lines, and before the first
+_FEW_BYTES = 10_000_000
 _LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 
@@ -138,4 +140,9 @@ def _line_sayer() -> Callable[[str], None] | None:
 
 
 def _part_of(done: int, total: int | None) -> str:
-    return f": {done / total:.0%} of {total / 1e6:,.0f} MB" if total else f": {done / 1e6:,.0f} MB"
+    return f": {done / total:.0%} of {_size(total)}" if total else f": {_size(done)}"
+
+
+def _size(size_bytes: int) -> str:
+    """In whole MB, or smaller units where these are few."""
+    return f"{size_bytes / 1e6:,.0f} MB" if size_bytes >= _FEW_BYTES else format_bytes(size_bytes)

@@ -13,6 +13,7 @@ from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.findings.evidence.idle_kinds import count_gaps
 from inferometer.findings.evidence.idle_words import MOSTLY, Words, describe_size
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
+from inferometer.findings.evidence.other_processes import other_processes
 from inferometer.findings.evidence.places import BusiestDevice
 from inferometer.findings.rule import Evidence
 from inferometer.names import decode
@@ -57,13 +58,17 @@ def describe_queued(
     while_in = ""
     if blocked is not None and blocked.open_ns > MOSTLY * idle_ns:
         while_in = f", while the host is in {blocked.api}"
+    others = other_processes(evidence.trace, place.device)
     what = f"It idles {where}" if inside_call else "Work had been queued and did not begin"
     sentences = (
         f"{what} for {describe_size(place, gaps)}{launches.a_step(idle_ns)}.{_usual(gaps)}",
         *_ended(gaps, idle_ns),
         *_while_blocked(blocked, idle_ns),
-        _UNKNOWN,
+        others.in_words() if others else _UNKNOWN,
     )
+    if others is not None and others.is_usual:
+        alone = f"Stop what else computes on {others.device} and record again: inferometer compare says what that took."
+        return Words(f"idles {{share}} of its time {title}{while_in}", sentences, alone)
     return Words(
         f"idles {{share}} of its time {title}{while_in}",
         sentences,

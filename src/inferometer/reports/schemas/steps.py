@@ -35,7 +35,10 @@ class Step(Part):
     window_ns: Annotated[int, says("From its beginning until its work has ended on the device, ns.")]
     gpu_busy_ns: Annotated[int | None, says("Time in which the device ran its work, ns.")]
     gap_ns: Annotated[int | None, says("Time of the window in which the device ran nothing, ns.")]
-    disturbed: Annotated[bool, says("Whether it took longer than its work explains.")]
+    disturbed: Annotated[
+        bool,
+        says("Whether it took longer than its work explains; false, too, where that can't be known: see excess_ns."),
+    ]
     excess_ns: Annotated[int | None, says("Busy time beyond the usual at this context, ns; null where none is usual.")]
     gap_excess_ns: Annotated[int | None, says("Gap beyond the usual, ns.")]
     why: Annotated[str | None, says("What was slow. Its words may change.")]

@@ -205,10 +205,11 @@ def _without_window(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    """For people: an unknown phase, a disturbed step, and one that is no whole one."""
+    """For people: an unknown phase, a disturbed step where that could be judged, and one that is no whole one."""
     words = [pl.col("phase").fill_null(UNKNOWN_PHASE)]
     if "disturbed" in frame.columns:
-        words.append(pl.when("disturbed").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("disturbed"))
+        is_judged = pl.col("excess_ns").is_not_null()
+        words.append(pl.when("disturbed").then(pl.lit("yes")).when(is_judged).then(pl.lit("no")).alias("disturbed"))
         state = pl.when("is_partial").then(pl.lit("partial")).when("is_warm_up").then(pl.lit("warm-up"))
         words.append(state.alias("state"))
     return frame.with_columns(words)
