@@ -62,7 +62,8 @@ first two, and the events around the hits are cut out by it and decoded; the res
 columns of plain lists (`launch_columns.py`), of those columns alone that the question names and the checks need.
 
 A library in C++ does that quickest, where it was built (`native`): its threads read ranges of a plain file while Python
-imports polars. It decodes the launches itself, and leaves all to Python where one of them is unusual.
+imports polars. Of a compressed file, one thread unpacks pieces of 8 MiB and others have the library read them. It
+decodes the launches itself, and leaves all to Python where one of them is unusual.
 
 Else, for large files, processes of their own do that (`launch_workers.py`): each reads every n-th range of 16 MiB, from
 the first separator in it to the first one behind it, so ranges meet wherever they begin. The columns come back through

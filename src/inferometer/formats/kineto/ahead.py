@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 FROM_BYTES = 32 << 20  # below this, another process costs more than it saves
 FROM_PACKED_BYTES = 3 << 20
 FROM_NATIVE_BYTES = 2 << 20
+FROM_PACKED_NATIVE_BYTES = 256 << 10
 BYTES_PER_PROCESS = 64 << 20
 _MOST_PROCESSES = 8
 
@@ -44,20 +45,28 @@ def start_workers(source: Source, columns: Collection[str] | None) -> "LaunchWor
 
 
 def _start_native(source: Source) -> "NativeLaunches | None":
-    """Threads of the library, where there is one and the file is plain."""
+    """Threads of the library, where there is one and the file is large enough."""
+    path = source.path
     try:
-        if source.path is None or source.is_packed or source.path.stat().st_size < FROM_NATIVE_BYTES:
+        is_packed = source.is_packed
+        if path is None or path.stat().st_size < (FROM_PACKED_NATIVE_BYTES if is_packed else FROM_NATIVE_BYTES):
             return None
     except OSError:
         return None
-    from inferometer.formats.kineto.native.launches import NativeLaunches
     from inferometer.formats.kineto.native.library import find_library
 
     library = find_library()
     if library is None:
         return None
+    threads = min(asked_processes() or len(own_cores()), _MOST_PROCESSES)
     try:
-        return NativeLaunches(library, source.path, min(asked_processes() or len(own_cores()), _MOST_PROCESSES))
+        if is_packed:
+            from inferometer.formats.kineto.native.packed import PackedLaunches
+
+            return PackedLaunches(library, path, threads)
+        from inferometer.formats.kineto.native.launches import PlainLaunches
+
+        return PlainLaunches(library, path, threads)
     except CutFailed:
         return None
 

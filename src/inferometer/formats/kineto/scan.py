@@ -84,7 +84,7 @@ class LaunchScan:
     def _take_native(self, ahead: NativeLaunches) -> bool:
         """Add what the library read; whether it could."""
         try:
-            for part in ahead.parts(self._text.offset):
+            for part in ahead.parts(self._text.offset, self._source.report):
                 self._add_native(Decoded(ahead.library, part))
         except CutFailed:
             return False

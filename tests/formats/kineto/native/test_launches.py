@@ -1,5 +1,6 @@
 """The library's scan for launches: the same rows and losses as Python's, and Python's where anything is unusual."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.traces import counted
 import inferometer
 from inferometer import Trace
 from inferometer.formats.kineto import ahead, scan
-from inferometer.formats.kineto.native import launches
+from inferometer.formats.kineto.native import launches, packed
 from inferometer.formats.kineto.native.library import VARIABLE
 
 pytestmark = needs_library
@@ -31,17 +32,20 @@ REGULAR = [
 ]
 
 
-@pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
+@pytest.fixture(params=["plain", "packed"])
+def ask(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """Ask for launches alone, of a file that counts as large; ranges are small and read by three threads."""
     monkeypatch.setattr(ahead, "FROM_NATIVE_BYTES", 1)
+    monkeypatch.setattr(ahead, "FROM_PACKED_NATIVE_BYTES", 1)
     monkeypatch.setattr(ahead, "own_cores", lambda: frozenset(range(3)))
     monkeypatch.setattr(launches, "REST_BYTES", 6_000)
     monkeypatch.setattr(launches, "RANGE_BYTES", 10_007)
+    monkeypatch.setattr(packed, "PIECE_BYTES", 10_007)
+    pack = gzip.compress if request.param == "packed" else bytes
 
     def read(data: bytes) -> Trace:
         path = tmp_path / "trace.json"
-        path.write_bytes(data)
+        path.write_bytes(pack(data))
         return inferometer.open(path, {"launches"})
 
     return read
@@ -81,6 +85,7 @@ def test_it_gives_pythons_rows_and_losses_wherever_ranges_meet(
     layout: Layout, size: int, ask: Ask, taken: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launches, "RANGE_BYTES", size)
+    monkeypatch.setattr(packed, "PIECE_BYTES", max(size, 4_096))  # the largest event has 3,100
     data = write_file(many([*REGULAR, event("python_function", "large", "1", "2", text="x" * 3_000)]), layout)
     found, expected = ask(data), by_python(ask, data, monkeypatch)
     assert taken == [True]
@@ -126,12 +131,9 @@ def test_a_field_that_stands_there_twice_is_left_to_python(ask: Ask, taken: list
     assert taken == [False]
 
 
-def test_a_small_file_and_a_packed_one_are_not_its_business(
-    ask: Ask, taken: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = write_file([kernel(), kernel()])
-    assert ask(data).launches.collect().height == 2
+def test_a_small_file_is_not_its_business(ask: Ask, taken: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "FROM_NATIVE_BYTES", 1 << 20)
+    monkeypatch.setattr(ahead, "FROM_PACKED_NATIVE_BYTES", 1 << 20)
     assert ask(write_file(many(REGULAR))).launches.collect().height == 160
     assert taken == []
 

@@ -198,9 +198,11 @@ def _method(one: Entity, two: Entity) -> Any:
 
 
 def _false_discovery(ps: Sequence[float]) -> list[float]:
+    if not ps:
+        return []
     from scipy import stats
 
-    return [float(q) for q in stats.false_discovery_control(ps)] if ps else []
+    return [float(q) for q in stats.false_discovery_control(ps)]
 
 
 def _severity(entity: Entity, base: float, candidate: float, capacities: Capacities) -> tuple[float, str | None]:

@@ -39,6 +39,12 @@ int exported(
   }
 }
 
+kineto::Separator separator(const char* between, size_t size) {
+  std::string text(between, size);
+  const size_t close = text.find('}') + 1, opening = text.find('{');
+  return {std::move(text), close, opening};
+}
+
 } // namespace
 
 // Events of `text[begin:]` that begin before `limit`. `is_guess`: the first begins at `begin` or later.
@@ -105,10 +111,7 @@ EXPORTED int kineto_export_texts(const Handle* section, int table, int column, A
 // Begins to read the launches of a file.
 EXPORTED LaunchScan* kineto_scan(
     const char* path, const kineto::Extent* extent, const char* between, size_t size, unsigned threads) {
-  return made([&] {
-    const std::string text(between, size);
-    return new LaunchScan(path, *extent, {text, text.find('}') + 1, text.find('{')}, threads);
-  });
+  return made([&] { return new LaunchScan(path, *extent, separator(between, size), threads); });
 }
 
 // The number of parts once all are read; -1 where Python must have a look. `rest`: the first separator that wasn't read.
@@ -122,6 +125,13 @@ EXPORTED int64_t kineto_scan_wait(LaunchScan* scan, size_t* rest) {
 
 EXPORTED Handle* kineto_scan_part(const LaunchScan* scan, size_t number) {
   return made([&] { return new Handle(scan->parts()[number]); });
+}
+
+// The launches of a text that begins with an event and ends with a separator.
+EXPORTED Handle* kineto_launches(const char* text, size_t size, const char* between, size_t between_size) {
+  return made([&] {
+    return new Handle(kineto::read_launches(std::string_view(text, size), separator(between, between_size)));
+  });
 }
 
 EXPORTED void kineto_scan_free(LaunchScan* scan) {

@@ -1,11 +1,12 @@
-"""Launches of a plain file alone, read by the library's threads from the moment on that this is made.
+"""Launches of a file alone, read by threads from the moment on that this is made.
 
 Nothing heavy is imported here: what the threads found becomes columns when polars is there.
 """
 
 import ctypes
 import os
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from inferometer.formats.json_text.text import Text, Truncated
@@ -16,9 +17,37 @@ RANGE_BYTES = 16 << 20
 REST_BYTES = 1 << 20
 """How much of the file's end is left to Python, which reads what stands around the events, too."""
 
+Report = Callable[[int], None]
 
-class NativeLaunches:
-    """The launches of one file.
+
+class NativeLaunches(ABC):
+    """The launches of one file, as `library` decodes them."""
+
+    library: ctypes.CDLL
+
+    @abstractmethod
+    def parts(self, begin: int, report: Report) -> Iterator[int]:
+        """What the library decoded, in the file's order: handles for `Decoded`, which lets go of them.
+
+        Args:
+            begin: Where the events begin in the text.
+            report: Told how many bytes of the text were read, where that takes long.
+
+        Raises:
+            CutFailed: Something was unusual, or the events don't begin at `begin`. Then none was given.
+        """
+
+    @abstractmethod
+    def rest(self) -> tuple[int, bytes]:
+        """Where the first event begins that wasn't read, and the text from there on. To be asked after `parts`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the threads."""
+
+
+class PlainLaunches(NativeLaunches):
+    """Of a plain file: the library's threads read it.
 
     Raises:
         CutFailed: The file is too small or too irregular for it.
@@ -44,12 +73,8 @@ class NativeLaunches:
         self._opening = between.opening
         self._rest = 0
 
-    def parts(self, begin: int) -> Iterator[int]:
-        """What the library decoded, in the file's order: handles for `Decoded`, which lets go of them.
-
-        Raises:
-            CutFailed: Something was unusual, or the events don't begin at `begin`. Then none was given.
-        """
+    def parts(self, begin: int, report: Report) -> Iterator[int]:
+        """What the threads decoded, once they have decoded all."""
         rest = ctypes.c_size_t()
         count = self.library.kineto_scan_wait(self._scan, ctypes.byref(rest))
         if count < 0 or begin != self._begin:
@@ -62,13 +87,13 @@ class NativeLaunches:
             yield part
 
     def rest(self) -> tuple[int, bytes]:
-        """Where the first event begins that wasn't read, and the text from there on."""
+        """The text's end."""
         with self._path.open("rb", buffering=0) as file:
             file.seek(self._rest)
             return self._rest, file.readall()
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and let go of what they decoded."""
         if self._scan is not None:
             self.library.kineto_scan_free(self._scan)
             self._scan = None

@@ -28,6 +28,7 @@ _FUNCTIONS: Final = {
     "kineto_scan_wait": (c_int64, [c_void_p, POINTER(c_size_t)]),
     "kineto_scan_part": (c_void_p, [c_void_p, c_size_t]),
     "kineto_scan_free": (None, [c_void_p]),
+    "kineto_launches": (c_void_p, [c_void_p, c_size_t, c_char_p, c_size_t]),
 }
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
+from itertools import repeat
 from typing import Final
 
 from inferometer.formats.json_text.records import BEFORE_BYTES
@@ -66,11 +66,21 @@ class NativeSections:
             array has ended.
         """
         path = self._source.path
-        is_plain = path is not None and self._source.rewindable and not self._source.is_packed
-        if is_plain and path and path.stat().st_size - text.offset >= FROM_BYTES:
-            return self._read_file(path, text, stream)
-        self._read_text(text)
-        return None
+        if path is None or not self._source.rewindable or self._source.is_packed:
+            self._read_text(text)
+            return None
+        with path.open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size - text.offset
+            if size < FROM_BYTES:
+                return self._read_file(file.fileno(), text, stream, _no_guesses())
+            threads = min(asked_processes() or len(own_cores()), _MOST_THREADS)
+            with ThreadPoolExecutor(threads) as pool:
+                guesses = _ahead(
+                    pool, partial(self._guess, file.fileno()), -(-size // self._sections.size), threads + 1
+                )
+                went_on = self._read_file(file.fileno(), text, stream, guesses)
+        self._library.kineto_trim()
+        return went_on
 
     def _read_text(self, text: Text) -> None:
         """All sections one after the other, from the window."""
@@ -86,26 +96,21 @@ class NativeSections:
                 is_last = self._reader.read(text, self._out.losses, self._sorter, limit)
             number += 1
 
-    def _read_file(self, path: Path, text: Text, stream: Stream) -> int | None:
-        """Sections as threads decode them."""
-        threads = min(asked_processes() or len(own_cores()), _MOST_THREADS)
+    def _read_file(self, file: int, text: Text, stream: Stream, guesses: Iterator[Decoded | None]) -> int | None:
+        """All sections of a plain file, as they were guessed where that was right."""
         number, misses, is_last = 0, 0, False
-        with path.open("rb", buffering=0) as file, ThreadPoolExecutor(threads) as pool:
-            size = os.fstat(file.fileno()).st_size - self._sections.begin
-            guesses = _ahead(pool, partial(self._guess, file.fileno()), -(-size // self._sections.size), threads + 1)
-            while not is_last and misses <= 1 + number // _MISSES:
-                decoded = next(guesses)
-                if decoded is None or decoded.start != text.offset:
-                    decoded = self._decode_from(file.fileno(), text.offset, number)
-                if decoded and self._rows.add(decoded):
-                    _go_to(decoded.stop, text, stream)
-                    is_last = decoded.is_last
-                else:
-                    misses += 1
-                    is_last = self._reader.read(text, self._out.losses, self._sorter, self._sections.limit(number))
-                number += 1
-                self._source.report(text.offset)
-        self._library.kineto_trim()
+        while not is_last and misses <= 1 + number // _MISSES:
+            decoded = next(guesses)
+            if decoded is None or decoded.start != text.offset:
+                decoded = self._decode_from(file, text.offset, number)
+            if decoded and self._rows.add(decoded):
+                _go_to(decoded.stop, text, stream)
+                is_last = decoded.is_last
+            else:
+                misses += 1
+                is_last = self._reader.read(text, self._out.losses, self._sorter, self._sections.limit(number))
+            number += 1
+            self._source.report(text.offset)
         return None if is_last else number
 
     def _guess(self, file: int, number: int) -> Decoded | None:
@@ -148,5 +153,8 @@ def _ahead(
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
-    while True:
-        yield None
+    yield from _no_guesses()
+
+
+def _no_guesses() -> Iterator[None]:
+    return repeat(None)
