@@ -62,3 +62,37 @@ def test_recovery_is_dated_to_the_last_slow_step() -> None:
         if recovery.add(factor, step):
             over.append((step, recovery.height_at))
     assert over[0] == (38, 20)
+
+
+def test_outliers_in_clusters_count_less_than_outliers_alone() -> None:
+    random = np.random.default_rng(5)
+    calm = random.normal(0, 0.02, 2048)
+    alone, together = calm.copy(), calm.copy()
+    alone[::64] += 1.0
+    together[np.concatenate([np.arange(at, at + 8) for at in range(0, 2048, 512)])] += 1.0
+    assert Surprise(alone).strong_weight == 1.0
+    clusters = Surprise(together)
+    assert clusters.strong_weight < 0.5
+    products = [
+        np.exp(sum(clusters.log_strong_evidence(float(one)) for one in together[at : at + 16]))
+        for at in range(0, 2048, 16)
+    ]
+    assert np.mean(products) <= 1
+
+
+@pytest.mark.parametrize("known", [30, 200])
+@pytest.mark.parametrize("alike", [0.0, 0.5])
+def test_much_slower_steps_are_no_more_often_seen_by_chance_than_was_accepted(alike: float, known: int) -> None:
+    random, alarms, steps = np.random.default_rng(11), 0, 0
+    for _ in range(20):
+        noise = random.standard_t(4, 1000) * 0.08
+        for at in range(1, len(noise)):
+            noise[at] += alike * noise[at - 1]
+        surprise, evidence = Surprise(noise[:known]), Evidence()
+        for one in noise[known:].tolist():
+            evidence.add(surprise.log_strong_evidence(one))
+            steps += 1
+            if evidence.log_sum > math.log(2000):
+                alarms += 1
+                break
+    assert alarms <= steps / 2000

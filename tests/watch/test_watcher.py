@@ -160,3 +160,19 @@ def test_of_two_ranks_each_is_compared_with_its_own_normal_time() -> None:
 def test_a_recording_without_a_fault_has_no_alarm() -> None:
     trace = joined(*(RECORDED / "none" / f"{name}.ifm" for name in ("normal", "fault", "normal")))
     assert changes_of(steps_of(trace)) == []
+
+
+@pytest.mark.parametrize("times", [1.3, 1.45, 2.0])
+def test_slow_steps_that_stay_alike_are_no_worse(times: float) -> None:
+    changes = changes_of(one_after_another(made(400), made(400, ms=10 * times, seed=1), made(200, seed=2)))
+    assert [change.kind for change in changes] == [Kind.ALARM, Kind.RECOVERED]
+
+
+@pytest.mark.parametrize("after", [15, 100, 1000])
+def test_much_slower_steps_are_dated_apart_from_a_small_slowdown_before_them(after: int) -> None:
+    steps = one_after_another(made(400), made(after, ms=11, seed=1), made(60, ms=20, seed=2), made(200, seed=3))
+    changes = changes_of(steps)
+    assert [change.kind for change in changes if change.kind is not Kind.WORSE] == [Kind.ALARM, Kind.RECOVERED]
+    (found,) = [change for change in changes if change.slowdowns[0].ratio > 1.5 and change.kind is not Kind.RECOVERED]
+    assert abs(found.step - 400 - after) <= 1
+    assert found.steps <= 10

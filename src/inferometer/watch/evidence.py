@@ -9,8 +9,8 @@ interval has 95 % of these products.
 
 import math
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class Onset:
     last: int
 
 
+class KeptEvidence(NamedTuple):
+    """Of an `Evidence`; `log_sum` is None where there is none."""
+
+    log_sum: float | None
+    steps: int
+    factors: list[float]
+
+
 @dataclass
 class Evidence:
     """Adds logarithms of factors; `log_sum` is that of R. `steps` were added so far."""
@@ -42,16 +50,15 @@ class Evidence:
         self.steps += 1
         self._factors.append(log_factor)
 
-    @property
-    def factors(self) -> list[float]:
-        """Logarithms of the last ones."""
-        return [*self._factors]
+    def kept(self) -> KeptEvidence:
+        """What another process needs to go on."""
+        return KeptEvidence(self.log_sum if math.isfinite(self.log_sum) else None, self.steps, [*self._factors])
 
     @classmethod
-    def of(cls, log_sum: float, steps: int, factors: Iterable[float]) -> "Evidence":
+    def of(cls, kept: KeptEvidence) -> "Evidence":
         """As it was."""
-        evidence = cls(log_sum, steps)
-        evidence._factors.extend(factors)
+        evidence = cls(-math.inf if kept.log_sum is None else kept.log_sum, kept.steps)
+        evidence._factors.extend(kept.factors)
         return evidence
 
     def onset(self) -> Onset:

@@ -1,7 +1,7 @@
 """What is normal for one kind of steps: what they should take, and how far they lie off, learned as they come.
 
-Steps are learned from late: only when the `LATE` steps after them were normal, too, so that the first slow ones, before
-anyone can know that they are slow, never become normal. What was learned first stays as the `anchor`, so that a slow
+Steps are learned from late: only when the steps after them were normal, too (`LATE`, fewer while few are known), so that
+the first slow ones, before anyone can know that they are slow, never become normal. What was learned first stays as the `anchor`, so that a slow
 drift, which the rest follows, can be told.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from inferometer.watch.expected import Expected, Floats, learn_expected
 from inferometer.watch.steps import WatchedStep, times_of, work_of
-from inferometer.watch.surprise import Surprise
+from inferometer.watch.surprise import STRONG, Surprise
 
 FEWEST = 30
 """Steps to learn from before any is judged."""
 
 LATE = 128
-"""Steps that a step waits for before it is learned from."""
+"""Steps that a step waits for before it is learned from: half of those known, from `FEWEST` up to so many."""
 
 LEAST = 0.05
 """A slowdown below this part isn't one."""
@@ -76,10 +76,15 @@ class Normal:
         assert self._surprise is not None
         return self._surprise.log_evidence(log_ratio - self._allowed)
 
+    def log_strong_evidence(self, log_ratio: float) -> float:
+        """Of a step that may be slower by `STRONG`, or by the allowed part where that is more."""
+        assert self._surprise is not None
+        return self._surprise.log_strong_evidence(log_ratio - max(self._allowed - math.log(STRONG), 0.0))
+
     def add(self, step: WatchedStep) -> None:
         """A step that seems normal: to be learned from once those after it do, too."""
         self._waiting.append(step)
-        if len(self._waiting) > (LATE if self.is_known else 0):
+        if len(self._waiting) > (self._late if self.is_known else 0):
             self._steps.append(self._waiting.popleft())
             self._new += 1
             if self._is_due():
@@ -119,6 +124,10 @@ class Normal:
             return 0.0
         ratios = _log_ratios(self._anchor, list(self._steps))
         return math.expm1(float(np.median(ratios))) if len(ratios) else 0.0
+
+    @property
+    def _late(self) -> int:
+        return min(LATE, max(FEWEST, len(self._steps) // 2))
 
     def _is_due(self) -> bool:
         if len(self._steps) < FEWEST:

@@ -3,6 +3,10 @@
 Each process has its own normal and its own evidence, since one rank may be slow by itself. An alarm is raised when the
 evidence passes the number of steps that one false alarm is allowed in, times the processes. It is over when the
 evidence fell to a thousandth of its height; both are dated back to where it turned.
+
+There are two sums of evidence: that steps are slower, and that they are slower by more than `WORSE`. Each may pass
+twice the number, so that both together are allowed one false alarm. The second is quicker where steps are much slower,
+and dates that apart from a small slowdown before it: then it says that the slow steps became worse.
 """
 
 import math
@@ -15,13 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inferometer.watch.evidence import Evidence, Recovery
+from inferometer.watch.evidence import Evidence, KeptEvidence, Recovery
 from inferometer.watch.expected import Floats
 from inferometer.watch.normal import LEAST, KeptNormal, Normal
 from inferometer.watch.steps import WatchedStep
+from inferometer.watch.surprise import STRONG
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
-WORSE = 1.25
+WORSE = STRONG
 """Slow steps that become slower by this factor are a change of their own."""
 
 _RECOVERED = math.log(1000)
@@ -31,6 +36,7 @@ _CERTAIN = 4.0  # standard errors, of a difference of means that is looked at af
 _FEWEST = 10
 _MOST_ALIKE = 0.9  # correlation of neighbours that widens an interval, at most
 _SURE = 2.326  # standard errors on both sides: 98 %
+_TESTS = 2  # sums of evidence
 _SUSPECT = math.log(20)  # evidence at which steps are no longer learned from
 
 
@@ -171,6 +177,8 @@ class KeptLane(NamedTuple):
     onset: int
     noticed: int
     slow: list[float] | None
+    strong: KeptEvidence | None = None
+    is_strong: bool = True
 
 
 class _Lane:
@@ -179,7 +187,8 @@ class _Lane:
     def __init__(self, owner: str | None, least: float) -> None:
         self.owner = owner
         self.normals: dict[str | None, Normal] = defaultdict(lambda: Normal(least))
-        self._evidence = Evidence()
+        self._evidence, self._strong = Evidence(), Evidence()
+        self._is_strong = False  # whether it was said that steps are much slower
         self._recovery: Recovery | None = None
         self._judged: deque[Judged] = deque(maxlen=_REMEMBERED)
         self._seen = 0
@@ -189,11 +198,11 @@ class _Lane:
         self._slow: Floats | None = None  # what its first steps after that were like
 
     def kept(self) -> KeptLane:
-        evidence = self._evidence
+        evidence = self._evidence.kept()
         return KeptLane(
             self.owner,
             [(phase, normal.kept()) for phase, normal in self.normals.items()],
-            evidence.log_sum if math.isfinite(evidence.log_sum) else None,
+            evidence.log_sum,
             evidence.steps,
             evidence.factors,
             self._recovery,
@@ -203,13 +212,17 @@ class _Lane:
             self._onset,
             self._noticed,
             None if self._slow is None else self._slow.tolist(),
+            self._strong.kept(),
+            self._is_strong,
         )
 
     @classmethod
     def of(cls, kept: KeptLane, least: float) -> "_Lane":
         lane = cls(kept.owner, least)
         lane.normals.update((phase, Normal.of(normal, least)) for phase, normal in kept.normals)
-        lane._evidence = Evidence.of(-math.inf if kept.log_sum is None else kept.log_sum, kept.steps, kept.factors)
+        lane._evidence = Evidence.of(KeptEvidence(kept.log_sum, kept.steps, kept.factors))
+        lane._strong = Evidence.of(kept.strong or KeptEvidence(None, kept.steps, []))
+        lane._is_strong = kept.is_strong
         lane._recovery = kept.recovery
         lane._judged.extend(kept.judged)
         lane._seen, lane._begin_ns = kept.seen, kept.begin_ns
@@ -234,18 +247,20 @@ class _Lane:
         if log_ratio is not None:
             self._judged.append(judged)
             factor = normal.log_evidence(log_ratio)
-            change = self._go_on(factor) if self._recovery else self._suspect(factor, step, false_alarm_ns)
+            self._strong.add(normal.log_strong_evidence(log_ratio))
+            elapsed_ns = max(step.end_ns - self._begin_ns, 1)
+            needed = math.log(max(_TESTS * false_alarm_ns * self._seen / elapsed_ns, _WORSE_STEPS))
+            change = self._go_on(factor, needed) if self._recovery else self._suspect(factor, needed)
         if self._recovery is None and self._evidence.log_sum < _SUSPECT:
             normal.add(step)
         return judged, change
 
-    def _suspect(self, factor: float, step: WatchedStep, false_alarm_ns: float) -> Change | None:
+    def _suspect(self, factor: float, needed: float) -> Change | None:
         self._evidence.add(factor)
-        elapsed_ns = max(step.end_ns - (self._begin_ns or 0), 1)
-        allowed = max(false_alarm_ns * self._seen / elapsed_ns, _WORSE_STEPS)
-        if self._evidence.log_sum < math.log(allowed):
+        self._is_strong = self._strong.log_sum >= needed
+        if self._evidence.log_sum < needed and not self._is_strong:
             return None
-        onset = self._evidence.onset()
+        onset = (self._strong if self._is_strong else self._evidence).onset()
         change = self._change(Kind.ALARM, onset.step, onset.first, onset.last)
         self._onset = onset.step
         for normal in self.normals.values():
@@ -254,7 +269,7 @@ class _Lane:
         self._recovery = Recovery(_RECOVERED, height_at=self._evidence.steps)
         return change
 
-    def _go_on(self, factor: float) -> Change | None:
+    def _go_on(self, factor: float, needed: float) -> Change | None:
         assert self._recovery is not None
         self._evidence.steps += 1
         if self._recovery.add(factor, self._evidence.steps):
@@ -263,8 +278,21 @@ class _Lane:
             change = replace(change, slowdowns=_slowdowns(self._between(self._onset, ended)))
             self._recovery = None
             self._evidence.forget()
+            self._strong.forget()
             return change
+        if not self._is_strong and self._strong.log_sum >= needed:
+            return self._strengthen()
         return self._worsen(self._evidence.steps - _WORSE_STEPS)
+
+    def _strengthen(self) -> Change | None:
+        """A change where much slower steps came after less slow ones; None where all were alike."""
+        self._is_strong = True
+        onset = self._strong.onset()
+        before, now = self._log_ratios(self._onset, onset.step), self._log_ratios(onset.step)
+        if len(before) < _FEWEST or now.mean() < before.mean() + math.log(WORSE):
+            return None
+        self._slow, self._noticed = None, self._evidence.steps
+        return self._change(Kind.WORSE, onset.step, onset.first, onset.last)
 
     def _worsen(self, recent: int) -> Change | None:
         """A change where the steps from `recent` on are slower than those right after the alarm, and not by chance."""
@@ -290,8 +318,8 @@ class _Lane:
         forgotten = self._evidence.steps - len(self._judged)
         return [*islice(self._judged, max(0, first - forgotten), None if end is None else max(0, end - forgotten))]
 
-    def _log_ratios(self, since: int) -> Floats:
-        return np.array([judged.log_ratio for judged in self._between(since)], dtype=np.float64)
+    def _log_ratios(self, since: int, end: int | None = None) -> Floats:
+        return np.array([judged.log_ratio for judged in self._between(since, end)], dtype=np.float64)
 
     def _change(self, kind: Kind, onset: int, first: int, last: int) -> Change:
         steps = self._between(onset)
