@@ -106,7 +106,6 @@ class _Document:
             self._out.losses.count("wrong_type", category=_CATEGORY, example=name[:60])
             given = gave = dict.fromkeys(("dims", "dtypes", "strides", "scalars"))
             written = dict.fromkeys(STORAGES)
-        sequence = _whole(attributes["seq_id"])
         sequence = whole_number(attributes["seq_id"])
         return {
             "op": name,
