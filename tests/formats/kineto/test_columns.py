@@ -162,6 +162,8 @@ def test_an_op_keeps_its_shapes_as_recorded(read: Read) -> None:
         "input_dtypes": '["float", "Scalar"]',
         "input_strides": "[[1024, 1], []]",
         "scalars": '["", "1.0"]',
+        "input_storages": None,
+        "written_storages": None,
         "sequence_number": 12,
         "kernel_file": "/tmp/t.py",
         "kernel_hash": "cafe",
