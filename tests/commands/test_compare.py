@@ -152,3 +152,19 @@ def test_losses_of_either_run_are_printed(tmp_path: Path, capsys: pytest.Capture
     _, out, _ = run("compare", *paths, "--json", capsys=capsys)
     losses = json.loads(out)["losses"]
     assert [len(losses[side]["entries"]) for side in ("base", "candidate")] == [0, 1]
+
+
+def test_stores_are_called_by_their_paths_whatever_they_were_made_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_bytes(write_file([kernel(ts=str(100 * i), dur="10") for i in range(9)]))
+    stores = [tmp_path / "before.ifm", tmp_path / "after.ifm"]
+    for store in stores:
+        assert run("import", trace, "-o", store, capsys=capsys)[0] == 0
+    _, out, _ = run("compare", *stores, "--json", capsys=capsys)
+    assert [json.loads(out)[side] for side in ("base", "candidate")] == [str(store) for store in stores]
+    _, _, err = run("memory", stores[0], capsys=capsys)
+    assert err.startswith(f"error: {stores[0]}: expected what an allocator")
+    _, out, _ = run("compare", *stores, "--markdown", capsys=capsys)
+    assert ("before.ifm" in out, str(tmp_path) in out) == (True, False)

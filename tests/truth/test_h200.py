@@ -1,5 +1,7 @@
 """What is said of recordings that were really made on a GPU: sums and sentences against the rows themselves."""
 
+import gzip
+import json
 from pathlib import Path
 
 import polars as pl
@@ -62,3 +64,11 @@ def test_every_kernel_has_its_time_and_its_device_its_name() -> None:
         assert trace.launches.filter(pl.col("dur_ns") <= 0).collect().is_empty()
         assert [device.name for device in trace.facts.devices if device.device == "gpu:0"] == ["NVIDIA H200"]
         assert trace.launches.select(pl.col("device").unique()).collect()["device"].to_list() == ["gpu:0"]
+
+
+@pytest.mark.parametrize("name", ["kineto_capture", "kineto_graph"])
+def test_both_recordings_of_a_graph_are_of_replays(name: str) -> None:
+    events = json.loads(gzip.decompress((SAMPLES / f"{name}.json.gz").read_bytes()))["traceEvents"]
+    calls = [each["name"] for each in events if each.get("cat") == "cuda_runtime"]
+    assert calls.count("cudaGraphLaunch") == 4
+    assert not any("Capture" in call and call != "cudaStreamIsCapturing" for call in calls)

@@ -16,6 +16,8 @@ def say_lost_work(losses: Losses) -> str | None:
     """What is missing, to follow "the file": "is cut off or damaged", "has 2 places …"; None where little can be."""
     if any(map(losses.total, _PARTS)):
         return "is cut off or damaged"
+    if ranks := losses.total("unreadable_rank_file"):
+        return f"lacks {ranks:,} rank{'' if ranks == 1 else 's'}, whose file can't be read"
     if holes := sum(map(losses.total, _HOLES)):
         return f"has {holes:,} place{'' if holes == 1 else 's'} that can't be read"
     found = max(((_timeless(losses, category), category) for category in losses.seen), default=(0, ""))

@@ -73,10 +73,14 @@ class TraceArgument:
         """As `inferometer.open`; of a folder of ranks, only the file of `rank` is read where one is given.
 
         `early`: while a large file is read, a terminal shows which kernels took the time so far.
-        Markdown is for others to read: there the trace is called by the file's name, without its folders.
+        A store is called by its path, as it was asked for: what it was made of may have had another name. Markdown is
+        for others to read: there the trace is called by the file's name, without its folders.
         """
         from inferometer.commands.options.progress import reading
+        from inferometer.errors import printable
         from inferometer.formats.opening import open_trace
+        from inferometer.formats.reading import is_store
+        from inferometer.samples import without_prefix
         from inferometer.trace.facts import without_folders
 
         so_far = None
@@ -100,7 +104,10 @@ class TraceArgument:
 
             recorded = TraceArgument(self.execution_trace, limited=self.limited)
             trace = join_arguments(trace, recorded.open({"op_nodes"}))
-        return trace.under_name(without_folders(trace.facts.source)) if _asked_forms() == ["markdown"] else trace
+        path = without_prefix(self.path)
+        name = printable(str(path)) if is_store(path) else trace.facts.source
+        name = without_folders(name) if _asked_forms() == ["markdown"] else name
+        return trace if name == trace.facts.source else trace.under_name(name)
 
     def _wanted(self, tables: "Wanted") -> "Wanted":
         """With what a join needs of the ops."""

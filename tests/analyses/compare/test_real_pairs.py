@@ -92,6 +92,19 @@ def test_of_a_file_with_a_hole_nothing_is_claimed(
     assert (code, "not checked: the file has 1 place that can't be read" in err) == (1, True)
 
 
+def test_a_job_without_one_of_its_ranks_passes_no_check(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, cut in (("whole", False), ("lacking", True)):
+        (tmp_path / folder).mkdir()
+        for rank in (0, 1):
+            data = (shared_data / "traces" / "kineto" / f"rank{rank}_sampled.json.gz").read_bytes()
+            (tmp_path / folder / f"rank{rank}.json.gz").write_bytes(data[:20] if cut and rank else data)
+    code, out, _ = run("compare", tmp_path / "whole", tmp_path / "lacking", "--check", "--json", capsys=capsys)
+    said = "The file of the candidate lacks 1 rank, whose file can't be read: how much work is missing isn't known."
+    assert (code, json.loads(out)["verdict"], json.loads(out)["why"]) == (1, "not comparable", said)
+
+
 def without_times(every: int) -> Callable[[Events], Events]:
     """Of the kernels one in so many has no duration."""
 

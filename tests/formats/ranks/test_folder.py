@@ -171,6 +171,13 @@ def test_ranks_that_never_ran_together_are_pointed_out(folder: Path) -> None:
     assert [(loss.name, loss.example) for loss in trace.losses] == [("ranks_apart", "rank 1: 1,000.000 s later")]
 
 
+def test_a_recording_of_another_year_is_no_rank_of_a_job(folder: Path, shared_data: Path) -> None:
+    for name in ("rank0_sampled", "h100_vit"):
+        (folder / f"{name}.json.gz").symlink_to(shared_data / "traces" / "kineto" / f"{name}.json.gz")
+    with pytest.raises(InputError, match=r"expected the ranks of one recording, found h100_vit\.json\.gz without"):
+        inferometer.open(folder)
+
+
 def test_one_file_is_a_folder_of_ranks_too(folder: Path) -> None:
     assert kernels(inferometer.open(fill(folder, run__json=profile(5)))) == [(5, "k")]
 

@@ -159,7 +159,7 @@ def _combine(
     frames = combine_tables(parts, clocks)
     skews = find_skews(frames.get("launches"))
     losses = combine_losses(parts)
-    count_losses(losses, parts, clocks, listing, errors, frames.get("launches"))
+    count_losses(losses, parts, clocks, listing, errors, frames.get("launches"), name)
     notes = find_notes(parts, clocks, skews, listing)
     facts = combine_facts(parts, clocks, rank_files(parts, clocks, skews), name, notes)
     traces = [part.trace for part in parts]

@@ -12,6 +12,8 @@ from inferometer.trace.combined_facts import Skew, listed
 from inferometer.trace.losses import Losses
 from inferometer.units import format_duration
 
+_STRANGE_NS = 3600 * 10**9  # no profiler records that long; clocks of one job's hosts are never so far apart
+
 
 def count_losses(
     losses: Losses,
@@ -20,8 +22,14 @@ def count_losses(
     listing: Listing,
     errors: Mapping[Path, InputError | Unavailable],
     launches: pl.LazyFrame | None,
+    where: str,
 ) -> None:
-    """Count what is wrong with the folder."""
+    """Count what is wrong with the folder.
+
+    Raises:
+        InputError: A file that names no rank has device work an hour or more apart from that of files that name theirs:
+            it is of another recording.
+    """
     for path, error in errors.items():
         message = error.message.removeprefix(f"{printable(str(path))}: ")
         losses.count("unreadable_rank_file", category=printable(path.name), example=message)
@@ -32,7 +40,8 @@ def count_losses(
     for part in unknown:
         losses.count("no_common_clock", len(part.ranks), example=part.file)
     if not unknown and launches is not None:
-        _count_apart(losses, launches)
+        apart_ns = _count_apart(losses, launches)
+        _refuse_strangers(parts, apart_ns, where)
     losses.count("same_recording", len(listing.twins))
 
 
@@ -82,11 +91,11 @@ def _skew_note(skews: Mapping[int, Skew]) -> Iterator[str]:
         )
 
 
-def _count_apart(losses: Losses, launches: pl.LazyFrame) -> None:
-    """Count ranks that begin when another is over: hardly one recording."""
+def _count_apart(losses: Losses, launches: pl.LazyFrame) -> int:
+    """Count ranks that begin when another is over: hardly one recording. The longest time between, ns."""
     columns = launches.collect_schema().names()
     if not {"rank", "start_ns", "dur_ns"} <= set(columns):
-        return
+        return 0
     windows = (
         launches.group_by("rank")
         .agg(pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max().alias("end_ns"))
@@ -97,3 +106,15 @@ def _count_apart(losses: Losses, launches: pl.LazyFrame) -> None:
     for rank, start_ns, _ in windows.iter_rows():
         if start_ns > first_end_ns:
             losses.count("ranks_apart", example=f"rank {rank}: {format_duration(start_ns - first_end_ns)} later")
+    return max(0, max(windows["start_ns"].to_list(), default=0) - first_end_ns)
+
+
+def _refuse_strangers(parts: Sequence[TracePart], apart_ns: int, where: str) -> None:
+    strangers = [part.file for part in parts if part.numbered_by == "position" and part.trace.facts.devices]
+    is_job = any(part.numbered_by == "file" for part in parts)
+    if strangers and is_job and apart_ns >= _STRANGE_NS:
+        raise InputError(
+            f"{where}: expected the ranks of one recording, found {listed(strangers)} without a rank next to files "
+            f"that name theirs, {format_duration(apart_ns)} apart",
+            hint="Put the files of each recording into a folder of their own (links will do).",
+        )
