@@ -29,11 +29,11 @@ def test_the_environment_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_library
 def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
     checksum = sources_checksum() ^ 1
     monkeypatch.setattr(building, "sources_checksum", lambda: checksum)
     assert find_library() is None
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no library"])
@@ -42,10 +42,10 @@ def test_where_there_is_no_library_there_is_no_error(
 ) -> None:
     if content is not None:
         (tmp_path / "decoder.so").write_bytes(content)
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
     monkeypatch.setattr(libraries, "LIBRARY", tmp_path / "decoder.so")
     assert find_library() is None
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
 
 
 def test_a_changed_source_changes_the_checksum(tmp_path: Path) -> None:
