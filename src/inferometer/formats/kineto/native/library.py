@@ -38,6 +38,17 @@ def find_library() -> ctypes.CDLL | None:
     return None if os.environ.get(VARIABLE) == "0" else _installed()
 
 
+def tell_reader() -> str:
+    """What decodes PyTorch's profiles here; where it is Python alone, why."""
+    if find_library():
+        return f"the library in C++ ({VARIABLE}=0 turns it off)"
+    if os.environ.get(VARIABLE) == "0":
+        return f"Python alone, since {VARIABLE}=0"
+    if LIBRARY.exists():
+        return "Python alone, since the library in C++ doesn't load here or is of another version: install again"
+    return "Python alone, since the library in C++ wasn't built: install from source where a C++ compiler is"
+
+
 def load(path: Path) -> ctypes.CDLL | None:
     """A library with these functions; None where it doesn't load."""
     try:
