@@ -52,6 +52,7 @@ benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the pe
 	$(VENV)/bin/python -m benchmarks.ratios
 
 fuzz: $(VENV)/.dev ## Damage 100,000 inputs of all formats, then run the property tests with many more examples
+	$(VENV)/bin/python -m tests.fuzz.native
 	$(VENV)/bin/python -m tests.fuzz
 	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz
 

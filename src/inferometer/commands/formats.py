@@ -33,6 +33,8 @@ def run(out: Output) -> None:
             out.write(f"  recorded by: {fmt.recorded_by}\n")
         if fmt.limits:
             out.write(f"  limits: {fmt.limits}\n")
+        if fmt.tell_reader:
+            out.write(f"  read here by: {fmt.tell_reader()}\n")
     out.write("store\n  NAME.ifm, made by `inferometer import`\n")
 
 
@@ -45,4 +47,5 @@ def _as_data(fmt: "Format") -> dict[str, object]:
         "tables": sorted(fmt.tables),
         "recorded_by": fmt.recorded_by,
         "limits": fmt.limits,
+        "read_by": fmt.tell_reader() if fmt.tell_reader else None,
     }

@@ -31,7 +31,8 @@ class Format:
 
     `find_inside` is asked about a folder, and says what in it is to be opened: the file or the folder that the profiler
     made there, None for nothing. `beside` are endings of files that the profiler makes out of its own and writes next
-    to them: second files of one recording.
+    to them: second files of one recording. `tell_reader` says what reads such files here, where that isn't Python alone
+    everywhere.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Format:
     tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None
     find_inside: Callable[[Path], Path | None] | None = None
     beside: tuple[str, ...] = ()
+    tell_reader: Callable[[], str] | None = None
 
 
 def known_formats() -> dict[str, Format]:

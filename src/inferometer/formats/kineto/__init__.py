@@ -136,6 +136,12 @@ def _start(source: "Source", tables: Mapping[str, Collection[str] | None] | None
     start(source, tables)
 
 
+def _tell_reader() -> str:
+    from inferometer.formats.kineto.native.library import tell_reader
+
+    return tell_reader()
+
+
 FORMAT = Format(
     name="kineto",
     title="PyTorch profiler (Kineto) and other Chrome traces, .json or .json.gz",
@@ -153,4 +159,5 @@ FORMAT = Format(
     ),
     limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
     aliases=("chrome", "pytorch"),
+    tell_reader=_tell_reader,
 )

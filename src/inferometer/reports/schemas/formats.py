@@ -15,6 +15,7 @@ class Format(Part):
     tables: Annotated[list[str], says("Tables of a trace that it fills.")]
     recorded_by: Annotated[str, says("How such a file is made; empty where no profiler makes it.")]
     limits: Annotated[str, says("What isn't read, in words.")]
+    read_by: Annotated[str | None, says("What reads it on this machine, in words; null where it is Python everywhere.")]
 
 
 class Formats(Document):

@@ -1,16 +1,20 @@
 """The library in C++ is built where it can be, and used only where it fits its sources."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from tests.commands.test_command_line import run
 from tests.formats.kineto.native.library_at_hand import needs_library
 
 from inferometer.formats.kineto.native import build as building
 from inferometer.formats.kineto.native import library as libraries
 from inferometer.formats.kineto.native.build import BuildError, build, sources_checksum
 from inferometer.formats.kineto.native.library import VARIABLE, find_library
+
+FAQ = Path(__file__).resolve().parents[4] / "docs/guide/faq.md"
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
@@ -29,11 +33,11 @@ def test_the_environment_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_library
 def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
     checksum = sources_checksum() ^ 1
     monkeypatch.setattr(building, "sources_checksum", lambda: checksum)
     assert find_library() is None
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no library"])
@@ -42,10 +46,41 @@ def test_where_there_is_no_library_there_is_no_error(
 ) -> None:
     if content is not None:
         (tmp_path / "decoder.so").write_bytes(content)
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
     monkeypatch.setattr(libraries, "LIBRARY", tmp_path / "decoder.so")
     assert find_library() is None
-    libraries._load.cache_clear()
+    libraries._installed.cache_clear()
+
+
+def test_formats_says_what_reads_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = tmp_path / "decoder.so"
+    monkeypatch.setattr(libraries, "LIBRARY", library)
+
+    def told() -> str:
+        libraries._installed.cache_clear()
+        (line,) = [line for line in run("formats", capsys=capsys)[1].splitlines() if "read here by" in line]
+        (fmt,) = [each for each in json.loads(run("formats", "--json", capsys=capsys)[1])["formats"] if each["read_by"]]
+        assert (fmt["name"], f"  read here by: {fmt['read_by']}") == ("kineto", line)
+        assert f"| `{fmt['read_by'].partition(':')[0]}" in FAQ.read_text("utf-8")
+        return str(fmt["read_by"])
+
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert told() == (
+        "Python alone, since the library in C++ wasn't built: install from source where a C++ compiler is"
+    )
+    library.write_bytes(b"no library")
+    assert told() == (
+        "Python alone, since the library in C++ doesn't load here or is of another version: install again"
+    )
+    monkeypatch.setenv(VARIABLE, "0")
+    assert told() == "Python alone, since INFEROMETER_NATIVE=0"
+    if building.is_current(building.LIBRARY):
+        monkeypatch.setattr(libraries, "LIBRARY", building.LIBRARY)
+        monkeypatch.setenv(VARIABLE, "1")
+        assert told() == "the library in C++ (INFEROMETER_NATIVE=0 turns it off)"
+    libraries._installed.cache_clear()
 
 
 def test_a_changed_source_changes_the_checksum(tmp_path: Path) -> None:

@@ -41,12 +41,12 @@ def is_current(library: Path) -> bool:
 
 
 def build(options: tuple[str, ...] = (), library: Path = LIBRARY) -> Path:
-    """Compile it, and put it in its place whole.
+    """Compile it, and put it in its place whole. With `options` of a test it keeps its symbols.
 
     Raises:
         BuildError: The system isn't Linux or macOS, there is no compiler, it fails, or nothing can be written.
     """
-    linking = _ON_LINUX if sys.platform == "linux" else ()
+    linking = _ON_LINUX if sys.platform == "linux" and not options else ()
     try:
         with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as scratch:
             made = Path(scratch) / library.name

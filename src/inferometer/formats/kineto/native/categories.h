@@ -33,7 +33,7 @@ constexpr Category CATEGORIES[] = {
     {"async_cpu_to_gpu", Kind::FLOW, ""},
     {"async_gpu", Kind::FLOW, ""},
 };
-constexpr int COUNT = std::size(CATEGORIES);
+constexpr int CATEGORY_COUNT = std::size(CATEGORIES);
 constexpr int FOREIGN = -1; // any other
 
 // `name` is JSON text, with its quotes.
@@ -42,7 +42,7 @@ inline int find_category(std::string_view name) {
     return FOREIGN;
   }
   const std::string_view inside = name.substr(1, name.size() - 2);
-  for (int i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < CATEGORY_COUNT; ++i) {
     if (CATEGORIES[i].name == inside) {
       return i;
     }
@@ -74,7 +74,7 @@ inline const Arguments& arguments_of(Kind kind) {
       {"kernel", &Args::kernel},
       {"grid", &Args::grid},
       {"block", &Args::block},
-      {"stream", &Args::handle},
+      {"stream", &Args::stream_handle},
       {"bytes", &Args::bytes},
       {"size", &Args::size},
       {"external id", &Args::old_external_id},

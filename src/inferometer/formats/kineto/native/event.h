@@ -17,7 +17,7 @@ struct Raw {
 };
 
 // A stream's number; its address (`0x7f…`) is none.
-struct Handle {
+struct StreamHandle {
   Integer number;
 };
 
@@ -28,7 +28,7 @@ struct Args {
   std::optional<Triple> grid, block;
   Text kernel, kernel_file, kernel_hash, kernel_backend;
   Raw dims, old_dims, dtypes, strides, scalars;
-  Handle handle;
+  StreamHandle stream_handle;
 };
 
 using Place = std::variant<
@@ -37,7 +37,7 @@ using Place = std::variant<
     std::optional<Triple> Args::*,
     Text Args::*,
     Raw Args::*,
-    Handle Args::*>;
+    StreamHandle Args::*>;
 
 struct Argument {
   std::string_view key;
@@ -185,7 +185,7 @@ class ArgumentReader {
     place.text = cursor_.value();
   }
 
-  void take(Handle& place) {
+  void take(StreamHandle& place) {
     const std::string_view text = cursor_.value();
     if (text.front() != '"') {
       place.number = text == "null" ? Integer() : parse_integer(text);

@@ -4,6 +4,7 @@ import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint32, c_void_p
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from inferometer.formats.kineto.native.build import LIBRARY, is_current
@@ -34,18 +35,32 @@ _FUNCTIONS: Final = {
 
 def find_library() -> ctypes.CDLL | None:
     """The library; None where it wasn't built from these sources, doesn't load, or isn't wanted."""
-    return None if os.environ.get(VARIABLE) == "0" else _load()
+    return None if os.environ.get(VARIABLE) == "0" else _installed()
 
 
-@cache
-def _load() -> ctypes.CDLL | None:
-    if not is_current(LIBRARY):
-        return None
+def tell_reader() -> str:
+    """What decodes PyTorch's profiles here; where it is Python alone, why."""
+    if find_library():
+        return f"the library in C++ ({VARIABLE}=0 turns it off)"
+    if os.environ.get(VARIABLE) == "0":
+        return f"Python alone, since {VARIABLE}=0"
+    if LIBRARY.exists():
+        return "Python alone, since the library in C++ doesn't load here or is of another version: install again"
+    return "Python alone, since the library in C++ wasn't built: install from source where a C++ compiler is"
+
+
+def load(path: Path) -> ctypes.CDLL | None:
+    """A library with these functions; None where it doesn't load."""
     try:
-        found = ctypes.CDLL(str(LIBRARY))
+        found = ctypes.CDLL(str(path))
         for name, (returns, takes) in _FUNCTIONS.items():
             function = getattr(found, name)
             function.restype, function.argtypes = returns, takes
     except (OSError, AttributeError):
         return None
     return found
+
+
+@cache
+def _installed() -> ctypes.CDLL | None:
+    return load(LIBRARY) if is_current(LIBRARY) else None

@@ -88,10 +88,11 @@ class PackedLaunches(NativeLaunches):
 
     def _unpack(self, pool: ThreadPoolExecutor) -> None:
         """Give all pieces to the readers; what then is left is the rest."""
-        for _ in range(self._readers + 1):
-            self._free.put(bytearray(PIECE_BYTES + launches.REST_BYTES))
-        left, is_last = b"", False
+        left, is_last, pieces = b"", False, 0
         while not is_last and not self._is_over:
+            if pieces <= self._readers and self._free.empty():
+                self._free.put(bytearray(PIECE_BYTES + launches.REST_BYTES))
+                pieces += 1
             piece = self._free.get()
             end = self._fill(piece, left)
             is_last = end < len(piece)

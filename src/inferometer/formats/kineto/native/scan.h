@@ -5,6 +5,7 @@
 #include "section.h"
 
 #include <atomic>
+#include <cerrno>
 #include <fcntl.h>
 #include <system_error>
 #include <thread>
@@ -29,6 +30,9 @@ class File {
     size_t done = 0;
     while (done < text.size()) {
       const ssize_t got = ::pread(number_, text.data() + done, text.size() - done, static_cast<off_t>(place + done));
+      if (got < 0 && errno == EINTR) {
+        continue;
+      }
       expect(got >= 0);
       if (got == 0) {
         break;

@@ -123,8 +123,9 @@ class NativeSections:
     def _decode_from(self, file: int, begin: int, number: int, *, before: int = 0) -> Decoded | None:
         """A section that begins there; with some text before it, at the first event from there on."""
         base, limit = begin - before, self._sections.limit(number)
-        data = self._buffer(max(0, limit + BEHIND_BYTES - base))
-        with memoryview(data)[: limit + BEHIND_BYTES - base] as view:
+        most = max(0, min(limit + BEHIND_BYTES, os.fstat(file).st_size) - base)
+        data = self._buffer(most)
+        with memoryview(data)[:most] as view:
             size = os.preadv(file, [view], base)
         return self._decode(data, base, size, begin=begin, limit=limit, is_guess=before > 0)
 

@@ -143,7 +143,7 @@ class Calls : public Table {
     kernel_.add(args.kernel);
     grid_.add(args.grid);
     block_.add(args.block);
-    stream_.add(args.handle.number);
+    stream_.add(args.stream_handle.number);
     bytes_.add(args.bytes ? args.bytes : args.size);
   }
 

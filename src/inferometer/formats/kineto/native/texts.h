@@ -32,6 +32,7 @@ class Texts {
       expect(tries < MOST_TRIES);
       slot = (slot + 1) & (slots_.size() - 1);
     }
+    expect(text.size() <= MOST_BYTES - bytes_.size());
     const Code code = static_cast<Code>(places_.size());
     places_.push_back({bytes_.size(), text.size()});
     bytes_.append(text);
@@ -68,6 +69,7 @@ class Texts {
 
  private:
   static constexpr int MOST_TRIES = 256; // more have texts that were made to collide
+  static constexpr size_t MOST_BYTES = INT32_MAX; // what a view's place can name
 
   struct Place {
     size_t begin, size;
