@@ -255,6 +255,17 @@ def test_a_bug_of_ours_is_told_without_a_traceback(
         main(["kernels", str(trace_file), "--debug"])
 
 
+def test_the_end_of_a_file_of_ours_is_no_interruption(
+    trace_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr("inferometer.analyses.tables.kernels.kernel_table", fail)
+    code, _, err = run("kernels", trace_file, capsys=capsys)
+    assert (code, "EOFError: marshal data too short" in err, "interrupted" in err) == (70, True, False)
+
+
 @pytest.mark.parametrize("words", [("leaderboard", "x" * 300), ("leaderboard", "a/" * 3_000)], ids=["name", "path"])
 def test_a_path_that_the_system_refuses_is_bad_input(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -76,6 +76,12 @@ class _Commands(click.Group):
             raise click.UsageError(f"No command {args[0]!r}.{guess}", ctx)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:  # click takes it for the user's Ctrl-D; nothing is asked here, so it is a failure
+            raise RuntimeError(f"EOFError: {error}") from error
+
 
 def _commands() -> dict[str, click.Command]:
     commands: dict[str, Any] = collect("inferometer.commands", "run")

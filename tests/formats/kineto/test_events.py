@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.formats.json_text import records as reading
-from inferometer.formats.json_text import text as window
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text import window
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto.events import EventReader
 from inferometer.trace.losses import Losses
 
@@ -20,7 +20,7 @@ def read_events(text: str | bytes, **options: int | bool) -> tuple[list[str | No
     """Names of the events behind a `[`, and what was counted."""
     losses = Losses()
     stream = io.BytesIO(text.encode() if isinstance(text, str) else text)
-    reader = EventReader(Text(stream), losses, **options)  # type: ignore[arg-type]
+    reader = EventReader(Window(stream), losses, **options)  # type: ignore[arg-type]
     names = [event.name for batch in reader.batches() for event in batch]
     return names, {loss.name: losses.total(loss.name) for loss in losses}
 
@@ -40,7 +40,7 @@ def test_no_events_are_no_loss() -> None:
 
 
 def test_the_array_ends_at_its_bracket_and_what_follows_is_left() -> None:
-    text = Text(io.BytesIO(f'{named("a")}], "next": 1}}'.encode()))
+    text = Window(io.BytesIO(f'{named("a")}], "next": 1}}'.encode()))
     assert [len(batch) for batch in EventReader(text, Losses()).batches()] == [1]
     assert text.peek() == ord(",")
 
@@ -104,7 +104,7 @@ def test_a_bare_array_need_not_be_closed() -> None:
 )
 def test_a_field_of_the_wrong_type_is_left_out_and_counted(field: str, read: tuple[int | None, str | None]) -> None:
     losses = Losses()
-    text = Text(io.BytesIO(f'{{"ph":"X","name":"a",{field}}}]'.encode()))
+    text = Window(io.BytesIO(f'{{"ph":"X","name":"a",{field}}}]'.encode()))
     ((event,),) = EventReader(text, losses).batches()
     assert (event.name, event.pid) == ("a", read[0])
     assert [loss.category for loss in losses] == ([read[1]] if read[1] else [])
@@ -152,7 +152,7 @@ def test_where_the_text_is_cut_changes_nothing(names: list[str], chunk: int, blo
 
 
 def test_damage_costs_time_in_proportion() -> None:
-    """Text that tempts a reader to start over at every event."""
+    """Window that tempts a reader to start over at every event."""
     begun = time.process_time()
     hostile = [
         "{!}x}," * 60_000,
@@ -171,7 +171,7 @@ def test_damage_costs_time_in_proportion() -> None:
 
 def test_the_place_of_a_loss_is_told() -> None:
     losses = Losses()
-    list(EventReader(Text(io.BytesIO(b'{"ph":"X"},{bad},{"ph":"X"}]')), losses).batches())
+    list(EventReader(Window(io.BytesIO(b'{"ph":"X"},{bad},{"ph":"X"}]')), losses).batches())
     assert [loss.example for loss in losses] == ['byte 11: {bad},{"ph":"X"}]']
 
 
@@ -193,7 +193,7 @@ def test_reading_may_stop_before_the_first_event_that_begins_at_a_place(between:
     whole = between.join(pieces) + "]"
     begins = [whole.index(piece) for piece in pieces]
     for until in range(len(whole) + 2):
-        text, losses = Text(io.BytesIO(whole.encode())), Losses()
+        text, losses = Window(io.BytesIO(whole.encode())), Losses()
         reader = EventReader(text, losses, until=until)
         names = [event.name for batch in reader.batches() for event in batch]
         expected = [begin for begin in begins if begin < until]

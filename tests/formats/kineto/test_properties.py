@@ -19,8 +19,7 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.formats import source
-from inferometer.formats.json_text import records
-from inferometer.formats.json_text import text as window
+from inferometer.formats.json_text import records, window
 from inferometer.formats.kineto import cut, dispatch
 from inferometer.trace import builder
 

@@ -16,7 +16,7 @@ from tests.traces import counted, rows
 
 import inferometer
 from inferometer import Trace
-from inferometer.formats.json_text import text as window
+from inferometer.formats.json_text import window
 from inferometer.formats.kineto import ahead, cut, launch_workers, scan
 from inferometer.formats.kineto.launch_columns import Batch
 from inferometer.formats.kineto.native.library import VARIABLE as NATIVE

@@ -20,7 +20,7 @@ from typing import Final
 from tests.fuzz import byte_damage
 from tests.kineto_files import COMPACT, KINETO, call, event, kernel, write_file
 
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto.cut import Separator, go_to_events, learn_separator
 from inferometer.formats.kineto.native.library import load
 
@@ -132,7 +132,7 @@ def find_samples(draw: Random) -> Sequence[Sample]:
 def _samples_of(data: bytes, draw: Random) -> Sequence[Sample]:
     if b'"traceEvents"' not in data:
         return []
-    text = Text(io.BytesIO(data))
+    text = Window(io.BytesIO(data))
     go_to_events(text)
     between = learn_separator(text)
     (separator,), found = between, []

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -112,42 +112,54 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _read(architecture: str, events: Iterable[Event], ended: str | None, messages: Path) -> ArchitectureBuild:
-    builds: dict[str, KernelBuild] = {}
-    failed: list[FailedKernel] = []
-    products: set[str] = set()
-    error: str | None = None
-    going_on, ready, done = "", False, False
+    said = _Said(architecture)
     for event in events:
-        match event:
-            case Ready():
-                ready = True
-            case Began(kernel):
-                going_on = kernel
-            case Built(key, build):
-                builds[key] = build
-            case Launched(key, case) if key in builds:
-                builds[key] = replace(builds[key], cases=(*builds[key].cases, case))
-            case Refused(kernel, configuration, case, tuned, message):
-                failed.append(FailedKernel(kernel, architecture, configuration, case, tuned, message))
-            case Multiplied(names):
-                products |= set(names)
-            case Stopped(message):
-                error = message
-            case Lacking(message, hint):
-                raise Unavailable(f"{architecture}: {message}", hint=hint)
-            case Ended():
-                done = True
-            case Launched():
-                pass  # of a kernel whose line was cut
-    if not ready and ended is not None and not ended.startswith("stopped"):
+        said.take(event)
+    if not said.is_ready and ended is not None and not ended.startswith("stopped"):
         raise InferometerError(
             f"{architecture}: the process that compiles didn't start: {last_lines(messages, _LAST_LINES)}"
         )
-    if not done and error is None:
-        error = _why_early(ended, going_on, messages)
+    if not said.is_done and said.error is None:
+        said.error = _why_early(ended, said.going_on, messages)
     versions = (_version("triton", "pytorch-triton", "pytorch-triton-rocm"), _version("torch"))
-    kernels, torch_products = tuple(builds.values()), tuple(sorted(products))
-    return ArchitectureBuild(architecture, kernels, tuple(failed), error, *versions, torch_products)
+    kernels, torch_products = tuple(said.builds.values()), tuple(sorted(said.products))
+    return ArchitectureBuild(architecture, kernels, tuple(said.failed), said.error, *versions, torch_products)
+
+
+@dataclass
+class _Said:
+    """What the process that compiles said, event by event; `going_on`: the kernel that it began last."""
+
+    architecture: str
+    builds: dict[str, KernelBuild] = field(default_factory=dict)
+    failed: list[FailedKernel] = field(default_factory=list)
+    products: set[str] = field(default_factory=set)
+    error: str | None = None
+    going_on: str = ""
+    is_ready: bool = False
+    is_done: bool = False
+
+    def take(self, event: Event) -> None:
+        """Raises `Unavailable` where the process lacks a tool."""
+        match event:
+            case Ready():
+                self.is_ready = True
+            case Began(kernel):
+                self.going_on = kernel
+            case Built(key, build):
+                self.builds[key] = build
+            case Launched(key, case) if key in self.builds:  # not of a kernel whose line was cut
+                self.builds[key] = replace(self.builds[key], cases=(*self.builds[key].cases, case))
+            case Refused(kernel, configuration, case, tuned, message):
+                self.failed.append(FailedKernel(kernel, self.architecture, configuration, case, tuned, message))
+            case Multiplied(names):
+                self.products |= set(names)
+            case Stopped(message):
+                self.error = message
+            case Lacking(message, hint):
+                raise Unavailable(f"{self.architecture}: {message}", hint=hint)
+            case Ended():
+                self.is_done = True
 
 
 def _version(*names: str) -> str | None:

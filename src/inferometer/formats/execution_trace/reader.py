@@ -11,8 +11,8 @@ from inferometer.formats.execution_trace.arguments import texts
 from inferometer.formats.execution_trace.nodes import NODES, Node
 from inferometer.formats.execution_trace.storages import STORAGES, storages
 from inferometer.formats.json_text.records import BAD_JSON, RecordReader
-from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.formats.json_text.values import some_text, whole_number
+from inferometer.formats.json_text.window import Truncated, Window
 from inferometer.trace.facts import Facts, NamedId
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
         FormatError: It has no nodes.
     """
     with source.open() as stream:
-        document = _Document(source, Text(stream), out)
+        document = _Document(source, Window(stream), out)
         document.read()
     if stream.damage:
         out.losses.count("broken_compression", example=stream.damage)
@@ -46,7 +46,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
 class _Document:
     """One pass over one file."""
 
-    def __init__(self, source: "Source", text: Text, out: "TraceBuilder") -> None:
+    def __init__(self, source: "Source", text: Window, out: "TraceBuilder") -> None:
         self._source = source
         self._text = text
         self._out = out

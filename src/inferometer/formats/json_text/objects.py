@@ -13,7 +13,7 @@ import msgspec
 
 from inferometer.formats.json_text.records import BAD_JSON
 from inferometer.formats.json_text.repair import repair
-from inferometer.formats.json_text.text import object_end
+from inferometer.formats.json_text.window import object_end
 from inferometer.trace.losses import Losses
 
 _SPACE: Final = re.compile(rb"[ \t\r\n,]*")

@@ -13,7 +13,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from inferometer.formats.json_text.text import Text, Truncated, object_end
+from inferometer.formats.json_text.window import Truncated, Window, object_end
 from inferometer.trace.losses import Losses
 
 CHUNK_BYTES = 1 << 18
@@ -69,7 +69,7 @@ class RecordReader(Generic[R]):
 
     def __init__(
         self,
-        text: Text,
+        text: Window,
         losses: Losses,
         kind: RecordKind[R],
         *,
@@ -290,6 +290,6 @@ def _last_boundary(begins: re.Pattern[bytes], buf: bytearray, pos: int, end: int
         size *= 8
 
 
-def _between(text: Text) -> int:
+def _between(text: Window) -> int:
     match = _BETWEEN.match(text.buf, text.pos, text.end)
     return match.end() if match else text.pos

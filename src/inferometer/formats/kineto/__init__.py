@@ -8,7 +8,7 @@ events out of JSON text with `formats/json_text`, `scan` is the quick way for la
 `formats/kineto` reads PyTorch profiler files and other Chrome traces: an object with `traceEvents`, a bare array of
 events, or an array of such objects.
 
-The window (`json_text/text.py`) moves over the text in blocks of 256 KiB. It follows white space, strings and nesting
+The window (`json_text/window.py`) moves over the text in blocks of 256 KiB. It follows white space, strings and nesting
 exactly, with no recursion, and is used for what stands around the events and wherever quick decoding failed.
 
 Chunks (`json_text/records.py`). The bulk is decoded by msgspec, a window at a time. Where to cut is a guess: at the

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from inferometer.formats.json_text.search import Search
-from inferometer.formats.json_text.text import Text, object_end
+from inferometer.formats.json_text.window import Window, object_end
 
 BLOCK_BYTES = 1 << 20
 _LARGEST_EVENT_BYTES = 64 << 20
@@ -37,7 +37,7 @@ class Separator(NamedTuple):
         return self.text.index(b"{")
 
 
-def go_to_events(text: Text) -> None:
+def go_to_events(text: Window) -> None:
     """Move from the text's begin to behind the `[` of its events.
 
     Raises:
@@ -53,7 +53,7 @@ def go_to_events(text: Text) -> None:
     raise CutFailed
 
 
-def learn_separator(text: Text) -> Separator:
+def learn_separator(text: Window) -> Separator:
     """What stands between events; `text` stands before the first one.
 
     Raises:
@@ -74,7 +74,7 @@ def learn_separator(text: Text) -> Separator:
     return Separator(between)
 
 
-def find_separator(text: Text, between: Separator) -> bool:
+def find_separator(text: Window, between: Separator) -> bool:
     """Move `text` to the first separator from there on; to the end of the text where there is none, which is False."""
     (separator,) = between
     while True:
@@ -88,7 +88,7 @@ def find_separator(text: Text, between: Separator) -> bool:
             return False
 
 
-def cut_launches(text: Text, between: Separator, until: int | None = None) -> Iterator[bytes]:
+def cut_launches(text: Window, between: Separator, until: int | None = None) -> Iterator[bytes]:
     """Text of the launches of each block, joined by commas.
 
     Afterwards `text` stands at a separator: at the first one from the offset `until` on, or at one less than a block
@@ -107,13 +107,13 @@ def cut_launches(text: Text, between: Separator, until: int | None = None) -> It
             raise CutFailed
 
 
-def pass_separator(text: Text, between: Separator) -> None:
+def pass_separator(text: Window, between: Separator) -> None:
     """Move from a separator to the event behind it; elsewhere, not at all."""
     if text.buf.startswith(between.text, text.pos):
         text.pos += between.opening
 
 
-def _cut_block(text: Text, between: Separator, until: int | None) -> bytes:
+def _cut_block(text: Window, between: Separator, until: int | None) -> bytes:
     """Launches of all events that end in the window and before `until`; the separator behind them stays."""
     buf, pos, (separator,) = text.buf, text.pos, between
     close, opening = between.close, between.opening
@@ -134,7 +134,7 @@ def _cut_block(text: Text, between: Separator, until: int | None) -> bytes:
     return b",".join(pieces.values())
 
 
-def _last_cut(text: Text, separator: bytes, until: int | None) -> int:
+def _last_cut(text: Window, separator: bytes, until: int | None) -> int:
     """Where to end in the window: at the first separator from `until` on, else at the last one; -1: at none."""
     if until is not None and until < text.offset + text.end - text.pos:
         first = text.buf.find(separator, text.pos + max(0, until - text.offset), text.end)

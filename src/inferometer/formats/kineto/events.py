@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from inferometer.formats.json_text.records import BAD_JSON, Int64, RecordKind, RecordReader
 from inferometer.formats.json_text.repair import repair
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.trace.losses import Losses
 
 _NONE = Raw(b"")
@@ -46,7 +46,7 @@ class EventReader(RecordReader[Event]):
 
     def __init__(
         self,
-        text: Text,
+        text: Window,
         losses: Losses,
         *,
         event_bytes: int | None = None,

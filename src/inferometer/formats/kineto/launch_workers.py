@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 import msgspec
 
 from inferometer.errors import InferometerError
-from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.json_text.window import Truncated, Window
 from inferometer.formats.kineto.cut import (
     CutFailed,
     cut_launches,
@@ -131,7 +131,7 @@ class Work:
 
     def __init__(self, stream: Stream, columns: Collection[str] | None) -> None:
         self._columns = columns
-        self._text = Text(stream)
+        self._text = Window(stream)
         go_to_events(self._text)
         self._begin = self._text.offset
         self._between = learn_separator(self._text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from inferometer.errors import FormatError
-from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.json_text.window import Truncated, Window
 from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
@@ -100,7 +100,7 @@ class _Document:
     def __init__(self, source: Source, stream: Stream, out: TraceBuilder, *, scan: bool) -> None:
         self._source = source
         self._stream = stream
-        self._text = Text(stream)
+        self._text = Window(stream)
         self._out = out
         self._scan = scan
         self.header = FileHeader(out.losses)

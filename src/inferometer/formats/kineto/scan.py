@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 import polars as pl
 
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto.ahead import start_workers
 from inferometer.formats.kineto.cut import CutFailed, cut_launches, learn_separator, pass_separator
 from inferometer.formats.kineto.events import Event, EventReader
@@ -34,7 +34,9 @@ class ScanFailed(Exception):
 class LaunchScan:
     """Reads an array of events from the text's position just behind its `[`, launches only."""
 
-    def __init__(self, source: Source, text: Text, out: TraceBuilder, reader: EventReader, header: FileHeader) -> None:
+    def __init__(
+        self, source: Source, text: Window, out: TraceBuilder, reader: EventReader, header: FileHeader
+    ) -> None:
         self._source = source
         self._text = text
         self._out = out

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import polars as pl
 
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.events import decode_events
 from inferometer.formats.kineto.header import FileHeader
@@ -70,7 +70,7 @@ class _NotingHeader(FileHeader):
 
 
 def read_parts(
-    text: Text,
+    text: Window,
     limit: int,
     reader: SectionReader,
     *,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inferometer.formats.json_text.records import BAD_JSON, BEFORE_BYTES, BOUNDARY
-from inferometer.formats.json_text.text import Text, object_end
+from inferometer.formats.json_text.window import Window, object_end
 from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.events import EventReader, decode_event, decode_events
 from inferometer.formats.kineto.typed import TypedDecoder
@@ -51,7 +51,7 @@ class SectionReader:
         self._event_bytes = event_bytes
         self.bare = bare
 
-    def read(self, text: Text, losses: Losses, sorter: Sorter, limit: int) -> bool:
+    def read(self, text: Window, losses: Losses, sorter: Sorter, limit: int) -> bool:
         """All events from the text's position that begin before `limit`; whether the array ended with them."""
         text.start_over()
         reader = EventReader(text, losses, event_bytes=self._event_bytes, bare=self.bare, until=limit, many=self._many)
@@ -62,7 +62,7 @@ class SectionReader:
 
 
 def read_in_sections(
-    text: Text, losses: Losses, sorter: Sorter, reader: SectionReader, sections: Sections, first: int = 0
+    text: Window, losses: Losses, sorter: Sorter, reader: SectionReader, sections: Sections, first: int = 0
 ) -> None:
     """Every section from `first` on, where `text` stands, one after the other."""
     number = first
@@ -70,7 +70,7 @@ def read_in_sections(
         number += 1
 
 
-def find_start(text: Text, at_least: int) -> bool:
+def find_start(text: Window, at_least: int) -> bool:
     """Move to the first event that seems to begin at `at_least` or later; False where none is near.
 
     What looks like an event may stand inside another one.
@@ -102,14 +102,14 @@ class Places:
         self._source = Source(source.path, limits=source.limits)  # without progress: whoever joins sections reports it
         self._is_packed = source.is_packed
         self._stream: Stream | None = None
-        self._text: Text | None = None
+        self._text: Window | None = None
 
     @property
     def damage(self) -> str | None:
         """What is wrong with the compressed data, as far as it was read."""
         return self._stream.damage if self._stream else None
 
-    def at(self, offset: int) -> Text:
+    def at(self, offset: int) -> Window:
         """The text from `offset` on; what was given before must not be used any more.
 
         Raises:
@@ -120,11 +120,11 @@ class Places:
             self._stream = self._source.open()
             if not self._is_packed:
                 self._stream.seek(offset)
-            self._text = Text(self._stream, 0 if self._is_packed else offset)
+            self._text = Window(self._stream, 0 if self._is_packed else offset)
         self._text.skip_to(offset)
         return self._text
 
-    def near(self, offset: int) -> Text:
+    def near(self, offset: int) -> Window:
         """The text from a little before `offset` on, where an event may end."""
         return self.at(max(0, offset - BEFORE_BYTES))
 

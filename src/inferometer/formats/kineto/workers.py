@@ -23,7 +23,7 @@ from typing import IO, Final
 import msgspec
 
 from inferometer.errors import InputError
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.section_parts import Compression, SectionParts, join_parts, read_parts
@@ -126,7 +126,7 @@ class Crew:
         self._at = at
         self._next = first
 
-    def run(self, processes: int) -> tuple[Text, str | None]:
+    def run(self, processes: int) -> tuple[Window, str | None]:
         """Read the array. The text behind it, and what was wrong with the compressed data.
 
         Raises:
@@ -151,7 +151,7 @@ class Crew:
             read_in_sections(text, self._out.losses, self._sorter, self._reader, self._sections, self._next)
             return text, self._places.damage
         if last.tail is not None:
-            return Text(io.BytesIO(last.tail), self._at), last.damage
+            return Window(io.BytesIO(last.tail), self._at), last.damage
         return self._places.at(self._at), last.damage
 
     def close(self) -> None:
@@ -303,7 +303,7 @@ def _decode_next(
         return Decoded(number)
 
 
-def _decode(task: Task, text: Text, places: Places, reader: SectionReader, number: int) -> Decoded:
+def _decode(task: Task, text: Window, places: Places, reader: SectionReader, number: int) -> Decoded:
     parts = read_parts(
         text,
         Sections(task.begin, task.size).limit(number),

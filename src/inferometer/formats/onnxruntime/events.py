@@ -10,7 +10,7 @@ import msgspec
 from inferometer.errors import FormatError
 from inferometer.formats.json_text.records import BAD_JSON, Int64, RecordKind, RecordReader
 from inferometer.formats.json_text.repair import repair
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.source import Source
 from inferometer.trace.losses import Losses
 
@@ -60,7 +60,7 @@ def events_of(source: Source, losses: Losses) -> Iterator[list[Event]]:
         FormatError: It is no list.
     """
     with source.open() as stream:
-        text = Text(stream)
+        text = Window(stream)
         if text.skip_mark() != ord("["):
             raise FormatError(f"{source.name}: expected a list of events, found something else", hint=_HINT)
         text.pos += 1

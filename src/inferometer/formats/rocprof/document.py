@@ -11,7 +11,7 @@ import msgspec
 
 from inferometer.errors import FormatError
 from inferometer.formats.json_text.records import RecordReader
-from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.json_text.window import Truncated, Window
 from inferometer.formats.rocprof.batches import Batches
 from inferometer.formats.rocprof.process import Process
 from inferometer.formats.rocprof.records import (
@@ -66,7 +66,7 @@ class Document:
         self, source: Source, stream: Stream, out: TraceBuilder, reads: Reads = "all", known: Sequence[Process] = ()
     ) -> None:
         self._source = source
-        self._text = Text(stream)
+        self._text = Window(stream)
         self._out = out
         self._reads = reads
         self._known = known

@@ -69,20 +69,7 @@ def read(name: ParsedName) -> KernelName | None:
     match = _NCCL.match(name.function)
     if match is not None:
         return _read_nccl(name, match["what"])
-    library: Library = "other"
-    if re.search(r"nccl", name.function, re.IGNORECASE) and not re.search(r"mscclpp|torch", name.path):
-        library = "rccl" if name.is_amd else "nccl"
-    if re.search(r"rccl", name.function):
-        library = "rccl"
-    if library == "other":
-        library = (
-            _BARE.get(name.function, "other") if not name.namespaces else _LIBRARIES.get(name.namespaces[0], "other")
-        )
-    if library == "other" and re.match(r"cross_device_reduce_\w+", name.function) and not name.is_bare:
-        library = "sgl_kernel"
-    is_triton = is_triton_style(name) and (name.function.startswith("_") or "_kernel" in name.function)
-    if library == "other" and (is_triton or _is_of_iris(name)):
-        library = "triton"
+    library = _library(name)
     dtype = first_dtype(name.arguments, FLOATS)
     if dtype is None and (word := _TYPE_WORD.search(name.function)) is not None:
         dtype = _TYPES[word[1]]
@@ -98,6 +85,21 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short(prefix, spaces, words, dtype),
         evidence=Evidence("name of a collective", "D"),
     )
+
+
+def _library(name: ParsedName) -> Library:
+    """Whose kernel it is: NCCL and RCCL by the function's name, others by their namespace or the style of the name."""
+    if re.search(r"rccl", name.function):
+        return "rccl"
+    if re.search(r"nccl", name.function, re.IGNORECASE) and not re.search(r"mscclpp|torch", name.path):
+        return "rccl" if name.is_amd else "nccl"
+    known = _BARE.get(name.function) if not name.namespaces else _LIBRARIES.get(name.namespaces[0])
+    if known is not None and known != "other":
+        return known
+    if re.match(r"cross_device_reduce_\w+", name.function) and not name.is_bare:
+        return "sgl_kernel"
+    is_triton = is_triton_style(name) and (name.function.startswith("_") or "_kernel" in name.function)
+    return "triton" if is_triton or _is_of_iris(name) else "other"
 
 
 def _is_of_iris(name: ParsedName) -> bool:

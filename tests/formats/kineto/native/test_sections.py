@@ -19,7 +19,7 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.errors import InputError
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto import dispatch, sections
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.native import rows as native_rows
@@ -122,7 +122,7 @@ def read_array(text: bytes, *, by_library: bool) -> tuple[Any, ...]:
     header = FileHeader(out.losses)
     sorter = dispatch.Sorter(out, header)
     reader, parts = SectionReader(out.tables, event_bytes=None, bare=False), Sections(0, 1 << 24)
-    window = Text(io.BytesIO(text))
+    window = Window(io.BytesIO(text))
     if by_library:
         NativeSections(library, Source("-"), reader, parts, out, sorter)._read_text(window)
     else:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.json_text.window import Truncated, Window
 from inferometer.formats.kineto.cut import CutFailed, go_to_events, learn_separator
 
 RANGE_BYTES = 16 << 20
@@ -57,7 +57,7 @@ class PlainLaunches(NativeLaunches):
         self.library, self._path = library, path
         try:
             with path.open("rb", buffering=0) as file:
-                text = Text(file)
+                text = Window(file)
                 go_to_events(text)
                 self._begin = text.offset
                 between = learn_separator(text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from inferometer.errors import InferometerError
-from inferometer.formats.json_text.text import Text, Truncated
+from inferometer.formats.json_text.window import Truncated, Window
 from inferometer.formats.kineto.cut import CutFailed, go_to_events, learn_separator
 from inferometer.formats.kineto.native import launches
 from inferometer.formats.kineto.native.launches import NativeLaunches, Report
@@ -39,7 +39,7 @@ class PackedLaunches(NativeLaunches):
         with ExitStack() as opened:
             try:
                 self._stream = opened.enter_context(Source(path).open())
-                text = Text(self._stream)
+                text = Window(self._stream)
                 go_to_events(text)
                 self._begin = text.offset
                 self._between = learn_separator(text)

@@ -15,7 +15,7 @@ from itertools import repeat
 from typing import Final
 
 from inferometer.formats.json_text.records import BEFORE_BYTES
-from inferometer.formats.json_text.text import Text
+from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto import dispatch
 from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.native.columns import Decoded, decode
@@ -58,7 +58,7 @@ class NativeSections:
         self._buffers = threading.local()
         self._decode = partial(decode, library, wanted=wanted_tables(out), batch_events=dispatch.FLUSH_EVENTS)
 
-    def read(self, text: Text, stream: Stream) -> int | None:
+    def read(self, text: Window, stream: Stream) -> int | None:
         """Read from `text` on, a window over `stream`, and leave it behind what was read.
 
         Returns:
@@ -82,7 +82,7 @@ class NativeSections:
         self._library.kineto_trim()
         return went_on
 
-    def _read_text(self, text: Text) -> None:
+    def _read_text(self, text: Window) -> None:
         """All sections one after the other, from the window."""
         number, is_last = 0, False
         while not is_last:
@@ -96,7 +96,7 @@ class NativeSections:
                 is_last = self._reader.read(text, self._out.losses, self._sorter, limit)
             number += 1
 
-    def _read_file(self, file: int, text: Text, stream: Stream, guesses: Iterator[Decoded | None]) -> int | None:
+    def _read_file(self, file: int, text: Window, stream: Stream, guesses: Iterator[Decoded | None]) -> int | None:
         """All sections of a plain file, as they were guessed where that was right."""
         number, misses, is_last = 0, 0, False
         while not is_last and misses <= 1 + number // _MISSES:
@@ -137,7 +137,7 @@ class NativeSections:
         return held
 
 
-def _go_to(place: int, text: Text, stream: Stream) -> None:
+def _go_to(place: int, text: Window, stream: Stream) -> None:
     """Have the window stand there; of a plain file."""
     stream.seek(place)
     text.replace(stream, place)

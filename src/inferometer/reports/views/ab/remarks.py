@@ -39,11 +39,7 @@ def ab_remarks(found: PathComparison) -> Iterator[str]:
     measured = found.measured
     if measured.ended is not None:
         yield f"Ended early: {measured.ended}. What follows is of {found.repetitions} whole repetitions."
-    base = found.arms[0] if found.arms else ""
-    if base in found.faults:
-        yield f"{base}, the base, is WRONG itself: {found.faults[base].failure}."
-    for path, failure in measured.errors.filter(pl.col("arm") == base).select("path", "failure").iter_rows():
-        yield f"{base}, the base, contradicts itself on the same inputs at {path}: {failure}."
+    yield from _wrong_base(found)
     for arm in found.candidates:
         yield from _wrong(found, arm)
     if found.disturbed:
@@ -57,14 +53,7 @@ def ab_remarks(found: PathComparison) -> Iterator[str]:
     yield from measured.notes
     if 0 < found.repetitions < LEAST:
         yield f"{found.repetitions} repetitions are too few to tell a difference from chance: expected {LEAST} or more."
-    spans = measured.calls["span_ns"]
-    if not spans.null_count() and spans.len():
-        yield "Host times are times of launching: device spans are compared."
-        yield from _held(measured.facts.get("short_waits") or {})
-    elif spans.null_count() < spans.len():
-        yield f"{spans.null_count():,} calls have no device span: host times are compared, those of launching."
-    elif spans.len():
-        yield "On a CPU the host does the work itself: host time, device span and device busy time are the same."
+    yield from _clocks(found)
     yield from _interrupted(found)
     yield from _controls(found)
     left_out = measured.calls["repetition"].n_unique() - found.repetitions
@@ -157,6 +146,26 @@ def _held(short_waits: Mapping[str, float]) -> Iterator[str]:
 def _wrong_paths(found: PathComparison, arm: str) -> str:
     wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
     return f"wrong answers at {wrong} path{'' if wrong == 1 else 's'}" if wrong else "no operator was seen to be wrong"
+
+
+def _wrong_base(found: PathComparison) -> Iterator[str]:
+    base = found.arms[0] if found.arms else ""
+    if base in found.faults:
+        yield f"{base}, the base, is WRONG itself: {found.faults[base].failure}."
+    for path, failure in found.measured.errors.filter(pl.col("arm") == base).select("path", "failure").iter_rows():
+        yield f"{base}, the base, contradicts itself on the same inputs at {path}: {failure}."
+
+
+def _clocks(found: PathComparison) -> Iterator[str]:
+    """Which times are compared, and what the others are."""
+    spans = found.measured.calls["span_ns"]
+    if not spans.null_count() and spans.len():
+        yield "Host times are times of launching: device spans are compared."
+        yield from _held(found.measured.facts.get("short_waits") or {})
+    elif spans.null_count() < spans.len():
+        yield f"{spans.null_count():,} calls have no device span: host times are compared, those of launching."
+    elif spans.len():
+        yield "On a CPU the host does the work itself: host time, device span and device busy time are the same."
 
 
 def _wrong(found: PathComparison, arm: str) -> Iterator[str]:

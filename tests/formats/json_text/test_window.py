@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.formats.json_text import text as window
-from inferometer.formats.json_text.text import Text, Truncated, object_end
+from inferometer.formats.json_text import window
+from inferometer.formats.json_text.window import Truncated, Window, object_end
 
 JSON = st.recursive(
     st.one_of(
@@ -37,13 +37,13 @@ class Drip:
 
 
 @pytest.fixture(params=[1, 7, 64, 1 << 18])
-def open_text(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], Text]:
+def open_text(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], Window]:
     """Texts read in blocks of 1 byte to 256 KiB."""
     monkeypatch.setattr(window, "READ_BYTES", request.param)
-    return lambda data: Text(Drip(data, [request.param]))
+    return lambda data: Window(Drip(data, [request.param]))
 
 
-def test_white_space_is_skipped_and_the_offset_counts_every_byte(open_text: Callable[[bytes], Text]) -> None:
+def test_white_space_is_skipped_and_the_offset_counts_every_byte(open_text: Callable[[bytes], Window]) -> None:
     text = open_text(b' \t\r\n {"a":1}')
     assert (text.peek(), text.offset) == (ord("{"), 5)
     assert text.take(ord("{"))
@@ -51,7 +51,7 @@ def test_white_space_is_skipped_and_the_offset_counts_every_byte(open_text: Call
     assert (text.peek(), text.offset) == (ord('"'), 6)
 
 
-def test_at_the_end_there_is_nothing_to_see(open_text: Callable[[bytes], Text]) -> None:
+def test_at_the_end_there_is_nothing_to_see(open_text: Callable[[bytes], Window]) -> None:
     text = open_text(b"  ")
     assert text.peek() == -1
     assert not text.take(ord("]"))
@@ -62,21 +62,21 @@ def test_at_the_end_there_is_nothing_to_see(open_text: Callable[[bytes], Text]) 
 @pytest.mark.parametrize(
     "value", ['"a"', '"\\""', '"\\\\"', '"}]"', '""', "12.5e3", "null", "{}", "[[],{}]", '{"a":["}",{"b":"\\"]"}]}']
 )
-def test_a_value_ends_where_json_says(value: str, open_text: Callable[[bytes], Text]) -> None:
+def test_a_value_ends_where_json_says(value: str, open_text: Callable[[bytes], Window]) -> None:
     text = open_text(f" {value}, 7".encode())
     assert text.take_value(keep=100) == value.encode()
     assert text.take(ord(","))
     assert text.take_value(keep=1) == b"7"
 
 
-def test_a_value_larger_than_asked_for_is_passed_over(open_text: Callable[[bytes], Text]) -> None:
+def test_a_value_larger_than_asked_for_is_passed_over(open_text: Callable[[bytes], Window]) -> None:
     text = open_text(b'"0123456789",1')
     assert text.take_value(keep=11) is None
     assert text.take(ord(","))
 
 
 @pytest.mark.parametrize("value", ['"a', '"a\\', '"a\\"', "[", '{"a":[1,2', '{"a":"]}'])
-def test_a_value_that_never_ends_is_told(value: str, open_text: Callable[[bytes], Text]) -> None:
+def test_a_value_that_never_ends_is_told(value: str, open_text: Callable[[bytes], Window]) -> None:
     with pytest.raises(Truncated):
         open_text(value.encode()).take_value()
 
@@ -90,14 +90,14 @@ def test_values_come_whole_out_of_any_blocks(values: list[object], steps: list[i
     texts = [json.dumps(value, ensure_ascii=False).encode() for value in values]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window, "READ_BYTES", block)
-        text = Text(Drip(b" , ".join(texts), steps))
+        text = Window(Drip(b" , ".join(texts), steps))
         for each in texts:
             assert text.take_value(keep=1 << 20) == each
             text.take(ord(","))
         assert text.peek() == -1
 
 
-def test_a_window_grows_to_hold_what_is_asked_for(open_text: Callable[[bytes], Text]) -> None:
+def test_a_window_grows_to_hold_what_is_asked_for(open_text: Callable[[bytes], Window]) -> None:
     text = open_text(b"x" * 3 + b"0123456789" * 50)
     text.fill(3)
     text.pos += 3
@@ -108,7 +108,7 @@ def test_a_window_grows_to_hold_what_is_asked_for(open_text: Callable[[bytes], T
 
 def test_nesting_costs_no_stack() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
-    text = Text(Drip(b'{"a":' + deep + b"},1", [1 << 16]))
+    text = Window(Drip(b'{"a":' + deep + b"},1", [1 << 16]))
     assert text.take_value() is None
     assert text.take(ord(","))
     assert object_end(bytearray(deep), 0, len(deep)) == len(deep)
@@ -122,7 +122,7 @@ def test_an_object_ends_where_json_says(text: str, end: int) -> None:
     assert object_end(bytearray(text.encode()), 0, len(text)) == end
 
 
-def test_a_text_that_starts_over_has_the_window_of_one_that_begins_there(open_text: Callable[[bytes], Text]) -> None:
+def test_a_text_that_starts_over_has_the_window_of_one_that_begins_there(open_text: Callable[[bytes], Window]) -> None:
     data = bytes(range(1, 200))
     for begin in (0, 3, 120):
         text, fresh = open_text(data), open_text(data[begin:])
@@ -137,7 +137,7 @@ def test_a_text_that_starts_over_has_the_window_of_one_that_begins_there(open_te
             assert text.eof == fresh.eof
 
 
-def test_a_text_skips_to_a_place_and_no_further_than_its_end(open_text: Callable[[bytes], Text]) -> None:
+def test_a_text_skips_to_a_place_and_no_further_than_its_end(open_text: Callable[[bytes], Window]) -> None:
     text = open_text(b"0123456789")
     for place, byte in ((0, ord("0")), (3, ord("3")), (2, ord("3")), (9, ord("9")), (10, -1), (99, -1)):
         text.skip_to(place)
@@ -145,7 +145,7 @@ def test_a_text_skips_to_a_place_and_no_further_than_its_end(open_text: Callable
     assert text.offset == 10
 
 
-def test_a_text_goes_on_where_another_stands(open_text: Callable[[bytes], Text]) -> None:
+def test_a_text_goes_on_where_another_stands(open_text: Callable[[bytes], Window]) -> None:
     text, other = open_text(b"abc"), open_text(b"defghi")
     text.fill(3)
     other.skip_to(4)

@@ -30,8 +30,8 @@ class ReadsInto(Protocol):
         """Fill the front of `target`; the number of bytes, 0 at the end."""
 
 
-class Text:
-    """The window: `buf[pos:end]` is what was read and not yet consumed. Positions move when it is filled."""
+class Window:
+    """`buf[pos:end]` is what was read and not yet consumed. Positions move when it is filled."""
 
     def __init__(self, stream: ReadsInto, offset: int = 0) -> None:
         """`stream` stands `offset` bytes into the text."""
@@ -82,7 +82,7 @@ class Text:
         self.pos = self.end = 0
         self.eof = False
 
-    def go_on_as(self, other: "Text") -> None:
+    def go_on_as(self, other: "Window") -> None:
         """Stand where `other` stands in the same text; `other` must not be used any more."""
         self._stream, self._base, self._back = other._stream, other._base, other._back
         self.buf, self.pos, self.end, self.eof = other.buf, other.pos, other.end, other.eof
