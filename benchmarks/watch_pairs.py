@@ -39,6 +39,8 @@ PUBLISHED: Final = "GPU, published tables"
 LONGER: Final = 1.1
 """A recorded fault counts where its steps take at least so many times as long."""
 
+_UNLIKE: Final = 0.5  # a fault makes no step so much faster
+
 Judged = Literal["right", "unnamed", "wrong"]
 TRUTHS: Final[dict[str, dict[str, Any]]] = {
     "gpu_contention": {"verdicts": [NAMED], "causes": ["gpu_contention"]},
@@ -176,9 +178,12 @@ def _row(
 
 
 def _why_none(stream: Labelled, first: int) -> str:
+    why = "no alarm"
     if first < FEWEST:
-        return f"no alarm: {first} normal steps, and {FEWEST} are learned from before any is judged"
-    return "no alarm"
+        why += f": {first} normal steps, and {FEWEST} are learned from before any is judged"
+    if stream.times(stream.slow[0]) < _UNLIKE:
+        why += "; what is marked as a step is much less in the second run"
+    return why
 
 
 def _with_early(row: Row, stream: Labelled, first: int, alarm: Event) -> Row:
