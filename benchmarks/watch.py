@@ -2,9 +2,12 @@
 
     python -m benchmarks.watch                       10 hours of normal load, planted slowdowns, recorded faults
     python -m benchmarks.watch --hours 0.2 --streams 4
+    python -m benchmarks.watch --pairs FOLDER --published FOLDER
 
-Normal load and planted slowdowns are simulated (`watch_load`); recorded faults are the pairs of `samples/recorded`, a
-normal run, then the faulty one, then the normal one again. The rules are two that are widely used: the mean of a minute
+Normal load and planted slowdowns are simulated (`watch_load`); recorded faults are all labelled pairs (`watch_pairs`):
+those of `samples`, of a folder that `tools/record_faults.py` filled, and published ones.
+
+The rules are two that are widely used: the mean of a minute
 above 1.5 times the mean of the hour before it, and the 95th percentile of five minutes above twice that of the hour,
 each for a minute, evaluated every 15 seconds. JSON goes to stdout, the page to `--page FILE`.
 """
@@ -14,9 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -24,13 +26,11 @@ from typing import Any, Final
 import numpy as np
 from benchmarks.machine import describe_machine, our_versions, use_cores
 from benchmarks.watch_load import HOUR_S, Load
+from benchmarks.watch_pairs import SHARE, STEPS, pair_bars, pairs_table, rows
 
-from inferometer.formats.opening import open_trace
-from inferometer.watch.recorded import steps_of
 from inferometer.watch.steps import WatchedStep
 from inferometer.watch.watcher import Kind, Watcher
 
-RECORDED: Final = Path(__file__).resolve().parents[1] / "samples" / "recorded"
 TIMES: Final = (1.1, 1.2, 1.5, 2.0, 3.0)
 _NORMAL_S: Final = 900.0
 _SLOW_S: Final = 240.0
@@ -66,40 +66,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=10.0, metavar="N", help="of normal load (%(default)s)")
     parser.add_argument("--streams", type=int, default=20, metavar="N", help="with a slowdown each (%(default)s)")
+    parser.add_argument("--pairs", type=Path, metavar="FOLDER", help="recorded by tools/record_faults.py")
+    parser.add_argument("--published", type=Path, metavar="FOLDER", help="of published tables: ENGINE/FAULT/normal")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write what was found as Markdown")
     given = parser.parse_args(arguments)
-    found = measure(given.hours, given.streams)
+    found = measure(given.hours, given.streams, given.pairs, given.published)
     print(json.dumps(found, indent=1))
     if given.page:
         given.page.write_text(page_of(found), encoding="utf-8")
     return 0 if all(found["bars"].values()) else 1
 
 
-def measure(hours: float, streams: int) -> dict[str, Any]:
+def measure(hours: float, streams: int, pairs: Path | None = None, published: Path | None = None) -> dict[str, Any]:
     """All three, with the machine."""
     cores = use_cores(1)
     machine = describe_machine(cores)
     normal = of_normal_load(hours)
     planted = [planted_stream(number, TIMES[number % len(TIMES)]) for number in range(streams)]
-    recorded = [*recorded_streams()]
-    watched = {"planted": [watch(each) for each in planted], "recorded": [watch(each) for each in recorded]}
+    watched = [watch(each) for each in planted]
     rules = {name: [rule(each, name) for each in planted] for name in RULES}
-    strong = [*watched["recorded"], *(one for one in watched["planted"] if one.times >= 1.5)]
-    soon = sum(one.steps is not None and one.steps <= 30 for one in strong)
+    strong = [one for one in watched if one.times >= 1.5]
+    soon = sum(one.steps is not None and one.steps <= STEPS for one in strong)
+    labelled = [*rows(pairs, published)]
     return {
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine,
         "versions": our_versions(("polars", "scipy")),
         "normal": normal,
-        "streams": [replace(each, steps=()).__dict__ for each in (*planted, *recorded)],
-        "watch": {name: [asdict(one) for one in some] for name, some in watched.items()},
+        "streams": [replace(each, steps=()).__dict__ for each in planted],
+        "watch": [asdict(one) for one in watched],
+        "pairs": [asdict(row) for row in labelled],
         "rules": {name: [asdict(one) for one in some] for name, some in rules.items()},
         "bars": {
             "no alarm of normal load": normal["alarms"] == 0,
-            "9 of 10 alarms within 30 steps, of recorded faults and planted ones of 1.5 times or more": soon
-            >= 0.9 * len(strong),
-            "no alarm before an onset": not any(one.false_alarms for some in watched.values() for one in some),
-            "each recovery seen": all(one.recovered for some in watched.values() for one in some if one.steps),
+            f"planted slowdowns of 1.5 times or more: alarm within {STEPS} steps in 9 of 10 "
+            f"({soon} of {len(strong)})": soon >= SHARE * len(strong),
+            "planted slowdowns: no alarm before the onset": not any(one.false_alarms for one in watched),
+            "planted slowdowns: each recovery seen": all(one.recovered for one in watched if one.steps),
+            **pair_bars(labelled),
         },
     }
 
@@ -123,22 +127,6 @@ def planted_stream(number: int, times: float) -> Stream:
     starts = [step.start_ns / 1e9 for step in steps]
     first, end = (int(np.searchsorted(starts, at)) for at in (_NORMAL_S, end_s))
     return Stream(f"planted {number}", steps, first, end, times)
-
-
-def recorded_streams() -> Iterator[Stream]:
-    """Of each recorded fault: the normal run, the faulty one, the normal one, as one engine's steps."""
-    for folder in sorted(path.parent for path in RECORDED.glob("*/fault.ifm") if path.parent.name != "none"):
-        normal, fault = (steps_of(open_trace(str(folder / f"{name}.ifm"))) for name in ("normal", "fault"))
-        times = np.mean([step.dur_ns for step in fault]) / np.mean([step.dur_ns for step in normal])
-        steps = [*_one_after_another(chain(normal, fault, normal))]
-        yield Stream(folder.name, steps, len(normal), len(normal) + len(fault), float(times))
-
-
-def _one_after_another(steps: Iterable[WatchedStep]) -> Iterator[WatchedStep]:
-    now_ns = 0
-    for step in steps:
-        yield step._replace(start_ns=now_ns)
-        now_ns += step.dur_ns
 
 
 def watch(stream: Stream) -> Outcome:
@@ -203,13 +191,7 @@ def page_of(found: dict[str, Any]) -> str:
         f"Normal load, simulated: {normal['hours']:g} hours, {normal['steps']:,} steps, {normal['alarms']} alarms.",
         f"A step took {normal['us_per_step']:.0f} µs of the processor.",
         "",
-        "| Recorded fault | Times as long | Steps to the alarm | Recovery seen |",
-        "| --- | --- | --- | --- |",
-    ]
-    names = [each["name"] for each in found["streams"]]
-    pairs = zip(names[-len(found["watch"]["recorded"]) :], found["watch"]["recorded"], strict=True)
-    lines += [f"| {name} | {one['times']:.2f} | {one['steps']} | {_yes(one['recovered'])} |" for name, one in pairs]
-    lines += [
+        *pairs_table(found["pairs"]),
         "",
         "Slowdowns of four minutes planted in simulated load, after a quarter of an hour:",
         "",
@@ -217,7 +199,7 @@ def page_of(found: dict[str, Any]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for times in TIMES:
-        for name, some in (("watch", found["watch"]["planted"]), *found["rules"].items()):
+        for name, some in (("watch", found["watch"]), *found["rules"].items()):
             lines += [_planted_line(times, name, [one for one in some if one["times"] == times])]
     lines += ["", "| Bar | Holds |", "| --- | --- |"]
     return "\n".join([*lines, *(f"| {bar} | {_yes(holds)} |" for bar, holds in found["bars"].items())]) + "\n"

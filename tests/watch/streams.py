@@ -6,13 +6,9 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from inferometer.commands.main import main
-from inferometer.formats.opening import open_trace
-from inferometer.trace.tables import TABLES
-from inferometer.trace.trace import Trace
 from inferometer.watch.steps import WatchedStep
 from inferometer.watch.watcher import Change, Watcher
 
@@ -50,27 +46,3 @@ def run_watch(*words: object) -> tuple[int, str, str]:
         main(["watch", *map(str, words)])
     assert "Traceback" not in out.getvalue() + err.getvalue()
     return int(stopped.value.code or 0), out.getvalue(), err.getvalue()
-
-
-def joined(*paths: Path) -> Trace:
-    """Recordings of one program one after the other, as if one process had made them."""
-    traces = [open_trace(str(path)) for path in paths]
-    frames: dict[str, list[pl.LazyFrame]] = {}
-    at_ns, first = 0, None
-    for trace in traces:
-        begin_ns, end_ns = trace.window() or (0, 0)
-        process = trace.steps.select("process").collect()["process"][0]
-        first = first or process
-        for name, frame in trace.tables.items():
-            time, schema = TABLES[name].time, TABLES[name].schema
-            if time:
-                frame = frame.with_columns(pl.col(time) + (at_ns - begin_ns))
-            if "process" in schema:
-                is_main = pl.col("process") == process
-                frame = frame.with_columns(
-                    pl.when(is_main).then(first).otherwise("process").cast(schema["process"]).alias("process")
-                )
-            frames.setdefault(name, []).append(frame)
-        at_ns += end_ns - begin_ns + 1_000_000
-    tables = {name: pl.concat(parts) for name, parts in frames.items()}
-    return Trace(traces[0].facts, tables, traces[0].losses, scope=traces[0].scope)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.watch.streams import joined, run_watch
+from benchmarks.watch_pairs import joined
+from tests.watch.streams import run_watch
 
 from inferometer.formats.opening import open_trace
 from inferometer.trace.trace import Trace

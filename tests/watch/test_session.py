@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.watch.streams import RECORDED, joined, made, one_after_another
+from benchmarks.watch_pairs import joined
+from tests.watch.streams import RECORDED, made, one_after_another
 
 from inferometer.errors import InputError
 from inferometer.formats.opening import open_trace

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from tests.watch.streams import RECORDED, changes_of, joined, made, one_after_another
+from benchmarks.watch_pairs import joined
+from tests.watch.streams import RECORDED, changes_of, made, one_after_another
 
 from inferometer.formats.opening import open_trace
 from inferometer.watch.normal import FEWEST, LATE

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from fault_recorder.faults import FAULTS
@@ -46,7 +48,8 @@ def record_toggled(name: str, folder: Path, *, times: int, on_s: float, off_s: f
     if process.returncode:
         raise SystemExit(f"{store}: the recording ended with {process.returncode}\n{said}")
     base_ns = read_store(store, ()).facts.clock_base_ns or 0
-    truth = {"fault": name, "done": fault.done, "slow_ns": [[at - base_ns for at in both] for both in slow]}
+    slow_ns = [[at - base_ns for at in both] for both in slow]
+    truth = {"fault": name, **asdict(fault), "cores": os.cpu_count(), "slow_ns": slow_ns}
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
     return folder
 

@@ -1,8 +1,8 @@
 """What is normal for one kind of steps: what they should take, and how far they lie off, learned as they come.
 
-Steps are learned from late: only when the steps after them were normal, too (`LATE`, fewer while few are known), so that
-the first slow ones, before anyone can know that they are slow, never become normal. What was learned first stays as the `anchor`, so that a slow
-drift, which the rest follows, can be told.
+Steps are learned from late: only when the steps after them were normal, too (`LATE`, fewer while few are known), so
+that the first slow ones, before anyone can know that they are slow, never become normal. What was learned first stays
+as the `anchor`, so that a slow drift, which the rest follows, can be told.
 """
 
 import math
@@ -75,6 +75,11 @@ class Normal:
         """Of a step that may be slower by the allowed part."""
         assert self._surprise is not None
         return self._surprise.log_evidence(log_ratio - self._allowed)
+
+    def log_evidence_of_slow(self, log_ratio: float) -> float:
+        """Of a step among much slower ones, that may still be slower by the allowed part."""
+        assert self._surprise is not None
+        return self._surprise.log_evidence_of_slow(log_ratio - self._allowed)
 
     def log_strong_evidence(self, log_ratio: float) -> float:
         """Of a step that may be slower by `STRONG`, or by the allowed part where that is more."""

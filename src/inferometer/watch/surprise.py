@@ -72,6 +72,10 @@ class Surprise:
         """Logarithm of the factor by which a step makes "it is slower" more likely than "nothing has changed"."""
         return self.weight * math.log(evidence_of(self.part(log_ratio)))
 
+    def log_evidence_of_slow(self, log_ratio: float) -> float:
+        """The same next to steps that are much longer, where it doesn't matter how alike normal neighbours are."""
+        return math.log(evidence_of(self.part(log_ratio)))
+
     def log_strong_evidence(self, log_ratio: float) -> float:
         """The same of "it is slower by more than `STRONG`"."""
         return self.strong_weight * math.log(evidence_of(self.part(log_ratio - _LOG_STRONG)))

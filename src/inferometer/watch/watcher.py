@@ -179,6 +179,7 @@ class KeptLane(NamedTuple):
     slow: list[float] | None
     strong: KeptEvidence | None = None
     is_strong: bool = True
+    is_far: bool = False
 
 
 class _Lane:
@@ -188,7 +189,8 @@ class _Lane:
         self.owner = owner
         self.normals: dict[str | None, Normal] = defaultdict(lambda: Normal(least))
         self._evidence, self._strong = Evidence(), Evidence()
-        self._is_strong = False  # whether it was said that steps are much slower
+        self._is_strong = False  # whether the evidence that steps are much slower has passed
+        self._is_far = False  # whether slow steps lie far from normal ones
         self._recovery: Recovery | None = None
         self._judged: deque[Judged] = deque(maxlen=_REMEMBERED)
         self._seen = 0
@@ -214,6 +216,7 @@ class _Lane:
             None if self._slow is None else self._slow.tolist(),
             self._strong.kept(),
             self._is_strong,
+            self._is_far,
         )
 
     @classmethod
@@ -222,7 +225,7 @@ class _Lane:
         lane.normals.update((phase, Normal.of(normal, least)) for phase, normal in kept.normals)
         lane._evidence = Evidence.of(KeptEvidence(kept.log_sum, kept.steps, kept.factors))
         lane._strong = Evidence.of(kept.strong or KeptEvidence(None, kept.steps, []))
-        lane._is_strong = kept.is_strong
+        lane._is_strong, lane._is_far = kept.is_strong, kept.is_far
         lane._recovery = kept.recovery
         lane._judged.extend(kept.judged)
         lane._seen, lane._begin_ns = kept.seen, kept.begin_ns
@@ -246,7 +249,8 @@ class _Lane:
         change = None
         if log_ratio is not None:
             self._judged.append(judged)
-            factor = normal.log_evidence(log_ratio)
+            is_far = self._recovery is not None and self._is_far
+            factor = normal.log_evidence_of_slow(log_ratio) if is_far else normal.log_evidence(log_ratio)
             self._strong.add(normal.log_strong_evidence(log_ratio))
             elapsed_ns = max(step.end_ns - self._begin_ns, 1)
             needed = math.log(max(_TESTS * false_alarm_ns * self._seen / elapsed_ns, _WORSE_STEPS))
@@ -263,6 +267,7 @@ class _Lane:
         onset = (self._strong if self._is_strong else self._evidence).onset()
         change = self._change(Kind.ALARM, onset.step, onset.first, onset.last)
         self._onset = onset.step
+        self._is_far = self._is_strong or change.slowdowns[0].ratio > WORSE
         for normal in self.normals.values():
             normal.drop(change.first_ns)
         self._noticed, self._slow = self._evidence.steps, None
@@ -286,7 +291,7 @@ class _Lane:
 
     def _strengthen(self) -> Change | None:
         """A change where much slower steps came after less slow ones; None where all were alike."""
-        self._is_strong = True
+        self._is_strong = self._is_far = True
         onset = self._strong.onset()
         before, now = self._log_ratios(self._onset, onset.step), self._log_ratios(onset.step)
         if len(before) < _FEWEST or now.mean() < before.mean() + math.log(WORSE):
