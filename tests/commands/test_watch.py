@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.watch.streams import RECORDED, joined, made, one_after_another, run_watch
+from benchmarks.watch_pairs import joined
+from tests.watch.streams import RECORDED, made, one_after_another, run_watch
 
 from inferometer.record.journal.journal import Journal
 from inferometer.watch.following import Following
