@@ -4,6 +4,7 @@ Its formula is that of our kernels in plain PyTorch, as text: a candidate can't 
 """
 
 import inspect
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from inferometer.operators.operator import Operator
 pytest.importorskip("torch", reason="torch isn't installed")
 pytestmark = pytest.mark.usefixtures("warm")
 
+_SHARED = re.compile(rf"^from {re.escape(kernels.__name__)}\.(\w+) import .*$", re.MULTILINE)
 _FORM = """
 import torch as _torch
 
@@ -41,9 +43,15 @@ class Model(_torch.nn.Module):
 """
 
 
+def formula_of(name: str) -> str:
+    """The text of a kernel's module, what it shares with another one included."""
+    text = Path(kernels.__path__[0], f"{name}.py").read_text()
+    return _SHARED.sub(lambda found: formula_of(found[1]), text)
+
+
 def published_form(operator: Operator) -> str:
     """A module: settings without a default where the reference has none."""
-    formula = Path(kernels.__path__[0], f"{operator.name}.py").read_text()
+    formula = formula_of(operator.name)
     drawn = [operator.inputs(**args, seed=1) for args in operator.tiny]
     names = max((list(tensors) for tensors in drawn), key=len)
     always = {name for name in names if all(name in tensors for tensors in drawn)}
