@@ -141,7 +141,7 @@ def test_the_store_keeps_the_warning(leaky: Path, tmp_path: Path, capsys: pytest
     store = tmp_path / "store.ifm"
     run("import", leaky, "-o", store, capsys=capsys)
     _, said, _ = run("summary", store, "--json", capsys=capsys)
-    assert json.loads(said)["source"] == "trace.json"
+    assert json.loads(said)["source"] == str(store)
     assert any(entry["name"] == "secret" for entry in json.loads(said)["losses"]["entries"])
 
 

@@ -42,6 +42,8 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
             out.losses.count("broken_compression", example=stream.damage)
     if lines.is_cut:
         out.losses.count("truncated", example="the last line has no end")
+    elif reader.ends_in_graph:
+        out.losses.count("truncated", example="the last graph's timings have no total time after them")
     if not reader.times:
         raise FormatError(f"{source.name}: expected timings of llama.cpp, found none", hint=_HINT)
     return reader.finish(source.name)
@@ -69,10 +71,16 @@ class _Reader:
         self._ops: list[dict[str, Any]] = []
         self._in_graph = False
         self._lines: dict[str, list[Any]] = defaultdict(list)
+        self._last: LogLine | None = None
+
+    @property
+    def ends_in_graph(self) -> bool:
+        """Whether the last line is of a graph whose total time was not printed."""
+        return self._in_graph and self._last is not None and self._last.kind in ("graph", "op")
 
     def take(self, number: int, line: str) -> None:
         """One line."""
-        entry = take_apart(line)
+        self._last = entry = take_apart(line)
         if entry.kind == "graph":
             self._in_graph = True
             self._graphs.append({"step": len(self._graphs), "anchor": entry.text.strip(" :")})
