@@ -16,6 +16,9 @@ FILE: Final = Path(__file__).with_name("slow_tests.tsv")
 SLOW_S: Final = 0.3
 """CPU seconds above which a test is in the file."""
 
+DEAR_S: Final = 4.0
+"""CPU seconds from which on a test is drawn from the dear ones of all files, not from those of its own."""
+
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
 """All tests that pytest found, by node id, before any was left out."""
 
@@ -65,18 +68,19 @@ def slow_of(tests: Iterable[str]) -> set[str]:
 def drawn_out(tests: Iterable[str], turn: int) -> set[str]:
     """Which of these, by node id, CI leaves out in this turn: of a file's slow ones it runs one in six.
 
-    Of fewer it runs one. Which of them is drawn first differs from file to file, so that each turn takes about as long.
+    Of fewer it runs one; of the dear ones of all files together it runs one in six. Which of them is drawn first
+    differs from file to file, so that each turn takes about as long.
     """
     slow = slow_tests()
-    by_file = defaultdict(list)
+    pools = defaultdict(list)
     for test in sorted(tests):
-        if function_of(test) in slow:
-            by_file[test.partition("::")[0]].append(test)
+        if seconds := slow.get(function_of(test)):
+            pools["" if seconds >= DEAR_S else test.partition("::")[0]].append(test)
     return {
         test
-        for number, (_, alike) in enumerate(sorted(by_file.items()))
+        for number, (file, alike) in enumerate(sorted(pools.items()))
         for place, test in enumerate(alike)
-        if (place + number + turn) % min(_ONE_IN, len(alike))
+        if (place + number + turn) % (min(_ONE_IN, len(alike)) if file else _ONE_IN)
     }
 
 

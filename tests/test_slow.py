@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests import slow
 from tests.effort import exhaustive_of, long_of
-from tests.slow import COLLECTED, drawn_out, function_of, slow_of, slow_tests, write_slow
+from tests.slow import COLLECTED, DEAR_S, drawn_out, function_of, slow_of, slow_tests, write_slow
 
-SECONDS = {"tests/test_a.py::test_a": 0.4, "tests/test_a.py::test_b": 0.6, "tests/test_a.py::test_c": 9.0}
+SECONDS = {"tests/test_a.py::test_a": 0.4, "tests/test_a.py::test_b": 0.6, "tests/test_a.py::test_c": 3.0}
 FILES = "tests/test_a.py", "tests/test_b.py"
-SECONDS |= {"tests/test_b.py::test_a": 0.8, "tests/test_b.py::test_b": 2.0, "tests/test_c.py::test_alone": 5.0}
+SECONDS |= {"tests/test_b.py::test_a": 0.8, "tests/test_b.py::test_b": 2.0, "tests/test_c.py::test_alone": 3.9}
 
 
 @pytest.fixture
@@ -56,6 +56,15 @@ def test_ci_draws_one_in_six_slow_tests_of_a_file_and_one_of_fewer() -> None:
     assert {in_all[test] for test in (*further, "tests/test_a.py::test_b")} == {1}
     assert [names_in("tests/test_b.py", run) for run in runs] == [["test_b"], ["test_a"]] * 3
     assert all("tests/test_c.py::test_alone" in run for run in runs)
+
+
+@pytest.mark.usefixtures("listed")
+def test_ci_draws_one_in_six_dear_tests_of_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    dear = {f"tests/test_{file}.py::test_{name}": DEAR_S for file in "abcd" for name in "xyz"}
+    monkeypatch.setattr(slow, "slow_tests", lambda: dear)
+    runs = [dear.keys() - drawn_out(dear, turn) for turn in range(6)]
+    assert [len(run) for run in runs] == [2] * 6
+    assert set().union(*runs) == dear.keys()
 
 
 def names_in(file: str, tests: Iterable[str]) -> list[str]:
