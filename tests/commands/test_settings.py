@@ -112,6 +112,7 @@ def test_columns_are_those_of_the_file(folder: Path) -> None:
     [
         ("[kernels\n", "inferometer.toml: this is no TOML: "),
         ("\x00", "inferometer.toml: this is no TOML: "),
+        ("#" * (1 << 20) + "\n", "inferometer.toml: expected at most 1 MiB of settings"),
         ("mach = 'a'", "inferometer.toml: no command has option 'mach' that can be set; did you mean 'match'?"),
         ("[kernel]\ntop = 3", "inferometer.toml: there is no command 'kernel'; did you mean 'kernels'?"),
         ("[kernels]\nhz = 3", "inferometer.toml, kernels: the command has no option 'hz' that can be set"),

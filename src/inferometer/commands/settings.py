@@ -30,6 +30,8 @@ from inferometer.errors import InputError, printable
 from inferometer.reports.themes import THEMES, Theme
 
 VARIABLE = "INFEROMETER_CONFIG"
+_HINT = f"Commands take settings from it since it lies in this folder or above; {VARIABLE}= runs without any."
+_MOST_BYTES = 1 << 20  # 1 MiB
 _OWN, _SHARED = "inferometer.toml", "pyproject.toml"
 _COLUMNS, _THEME, _THRESHOLDS = "columns", "theme", "thresholds"
 _NEVER = frozenset(("output", "force", "check", "json", "csv", "tsv", "markdown"))  # said where they are meant
@@ -116,15 +118,20 @@ def _read(path: Path, commands: Commands) -> Settings | None:
 
     name = printable(str(path))
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise InputError(f"{name}: expected at most 1 MiB of settings", hint=_HINT)
+        data = tomllib.loads(text.decode())
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}", hint=f"{VARIABLE} is the path of a file in TOML.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         if path.name == _SHARED:
             return None  # somebody else's to complain of
-        raise InputError(f"{name}: this is no TOML: {error}") from error
+        where = f"byte {error.start:,} is not UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise InputError(f"{name}: this is no TOML: {where}", hint=_HINT) from error
     except RecursionError as error:
-        raise InputError(f"{name}: this TOML is nested too deeply") from error
+        raise InputError(f"{name}: this TOML is nested too deeply", hint=_HINT) from error
     if path.name != _SHARED:
         return _checked(name, data, commands())
     tools = data.get("tool")
