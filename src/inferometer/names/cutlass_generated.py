@@ -5,10 +5,11 @@ launched by cuBLAS; the name can't say.
 """
 
 import re
+from dataclasses import dataclass
 
 from inferometer.names.dtypes import TYPES, product
 from inferometer.names.grammars.cublas import INSTRUCTIONS
-from inferometer.names.kernel_name import Evidence, KernelName
+from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.short_names import short, size
 from inferometer.patterns import late_re
 
@@ -32,52 +33,76 @@ _LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8"
 _CONVOLUTIONS = ("fprop", "dgrad", "wgrad", "deconv")
 
 
+@dataclass(frozen=True)
+class _Shape:
+    """What the two generations of names write in ways of their own."""
+
+    dtype: str | None
+    layout: str | None
+    instruction: str | None
+    tile: tuple[int | None, int | None, int | None] = (None, None, None)
+    stages: int | None = None
+    cluster: str | None = None
+
+
 def read_procedural(text: str, *, is_cudnn: bool) -> KernelName | None:
     """The fields of a generated name; None for any other."""
-    match = _V3.match(text) or _V2.match(text)
-    if match is None:
-        return None
-    is_new = text.startswith("cutlass3x")
-    rest, mma = match["rest"], match["mma"] or ""
-    is_conv = match["op"].endswith(_CONVOLUTIONS)
-    tile = (_V3_TILE if is_new else _V2_TILE).search(rest)
-    m, n, k = (int(tile[1]), int(tile[2]), int(tile[3])) if tile else (None, None, None)
-    stages = (int(tile[5 if is_new else 4] or 0) or None) if tile else None
-    if is_new:
-        dtype, layout, instruction = (
-            _types_3(rest),
-            tile[6] if tile else None,
-            mma if "x" in mma else INSTRUCTIONS.get(mma),
-        )
+    if match := _V3.match(text):
+        shape = _shape_3(match)
+    elif match := _V2.match(text):
+        shape = _shape_2(match)
     else:
-        found = re.search(r"_([nt]{2})(?=_|$)", rest)
-        dtype, layout, instruction = _type_2(match), found[1] if found else None, INSTRUCTIONS.get(mma)
+        return None
+    rest = match["rest"]
+    is_conv = match["op"].endswith(_CONVOLUTIONS)
     is_grouped = not is_conv and ("_grouped" in rest or "_ptr_array" in rest)
     fused = tuple(word for word in ("bias", "relu", "gelu", "silu") if f"_{word}" in rest)
     schedule = tuple(word for word in ("pingpong", "cooperative") if word in rest)
     arch = f"sm{match['arch']}" if match["arch"] else None
-    words = "conv" if is_conv else "grouped gemm" if is_grouped else "gemm"
+    family: Family = "conv" if is_conv else "grouped_gemm" if is_grouped else "gemm"
+    m, n, k = shape.tile
     return KernelName(
         library="cudnn" if is_cudnn else "cutlass",
-        family="conv" if is_conv else "grouped_gemm" if is_grouped else "gemm",
-        dtype=dtype,
+        family=family,
+        dtype=shape.dtype,
         tile_m=m,
         tile_n=n,
         tile_k=k,
-        stages=stages,
+        stages=shape.stages,
         split_k="yes" if re.search(r"split_?k", rest, re.IGNORECASE) else None,
         arch=arch,
-        cluster=tile[4] if tile and is_new else None,
-        layout=layout,
-        instruction=instruction,
+        cluster=shape.cluster,
+        layout=shape.layout,
+        instruction=shape.instruction,
         flags=schedule,
         fused=fused,
         short_name=short(
-            *("cutlass", words, arch if is_new else "", dtype, match["unit"], size(m, n, k)),
-            *(f"s{stages}" if stages else "", *schedule, *fused, layout),
+            *("cutlass", family.replace("_", " "), arch if text.startswith("cutlass3x") else "", shape.dtype),
+            *(match["unit"], size(m, n, k), f"s{shape.stages}" if shape.stages else "", *schedule, *fused),
+            shape.layout,
         ),
         evidence=Evidence("CUTLASS procedural name", "D"),
     )
+
+
+def _shape_3(match: re.Match[str]) -> _Shape:
+    rest, mma = match["rest"], match["mma"] or ""
+    dtype, instruction = _types_3(rest), mma if "x" in mma else INSTRUCTIONS.get(mma)
+    if (tile := _V3_TILE.search(rest)) is None:
+        return _Shape(dtype, None, instruction)
+    return _Shape(dtype, tile[6], instruction, _tile(tile), int(tile[5] or 0) or None, tile[4])
+
+
+def _shape_2(match: re.Match[str]) -> _Shape:
+    found = re.search(r"_([nt]{2})(?=_|$)", match["rest"])
+    dtype, layout, instruction = _type_2(match), found[1] if found else None, INSTRUCTIONS.get(match["mma"])
+    if (tile := _V2_TILE.search(match["rest"])) is None:
+        return _Shape(dtype, layout, instruction)
+    return _Shape(dtype, layout, instruction, _tile(tile), int(tile[4]) or None)
+
+
+def _tile(match: re.Match[str]) -> tuple[int, int, int]:
+    return int(match[1]), int(match[2]), int(match[3])
 
 
 def read_cut(text: str, *, is_cudnn: bool) -> KernelName | None:
