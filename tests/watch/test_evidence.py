@@ -54,10 +54,18 @@ def test_neighbours_that_resemble_each_other_below_what_counts_do_not_matter() -
 
 def test_a_shift_within_the_spread_tells_more_by_sizes_apart_than_mixed_in_each_step() -> None:
     random = np.random.default_rng(2)
-    surprise = Surprise(random.normal(0, 0.1, 2000))
-    shifted = random.normal(0.12, 0.1, 4000).tolist()
+    surprise = Surprise(random.normal(0, 0.1, 4000))
+    shifted = random.normal(0.08, 0.1, 8000).tolist()
     apart = np.mean([surprise.log_evidence(one) for one in shifted], axis=0).max()
-    assert apart > 1.3 * np.mean([math.log(evidence_of(surprise.part(one))) for one in shifted])
+    assert apart > 1.6 * np.mean([math.log(evidence_of(surprise.part(one))) for one in shifted])
+
+
+@pytest.mark.parametrize(("number", "part"), [(0, 0.13), (1, 0.22)])
+def test_a_step_counts_for_a_slowdown_where_few_normal_steps_are_as_long(number: int, part: float) -> None:
+    normal = np.random.default_rng(2).permutation(np.linspace(-0.1, 0.1, 2001))
+    surprise = Surprise(normal)
+    rarer, commoner = (float(np.quantile(normal, 1 - part + off)) for off in (0.01, -0.01))
+    assert surprise.log_evidence(rarer)[number] > 0 > surprise.log_evidence(commoner)[number]
 
 
 @pytest.mark.parametrize("known", [30, 200])

@@ -6,8 +6,8 @@ fixed to a heavy one, so that a time that was never seen is unusual, and no more
 A part `p` becomes evidence against "nothing has changed" by a calibrator whose mean is 1 where `p` is uniform, such as
 `k p^(k - 1)` with k between 0 and 1 (V. Vovk and R. Wang, Ann. Statist. 49, 2021). The smaller k is, the more unusual
 must steps be to count, and the more they count. Which k fits isn't known before, so each of `SIZES` has a sum of its
-own. Mixing them within each step instead, by the integral over k, tells of a shift within the spread of normal steps
-only half as much.
+own. Mixing them within each step instead, by the integral over k, tells less of a shift within the spread of normal
+steps: half as much where that is 0.8 standard deviations.
 
 Steps resemble their neighbours, so evidence counts less than one step's: its logarithm times (1 - r) / (1 + r), as if
 there were only so many independent steps, where r is the correlation of neighbouring factors: neighbours that resemble
@@ -33,7 +33,7 @@ _FEWEST = 8  # steps in it
 _LEAST_EXCESS = 0.01  # mean excess in the tail, as a part of the step's time
 _LEAST_WEIGHT = 0.1
 SIZES = (0.2, 0.4)
-"""Values of k: a step counts where fewer than one normal step in 7, or in 4, is as long."""
+"""Values of k: a step counts for a slowdown where fewer than 13 %, or 22 %, of normal steps are as long."""
 
 STRONG = 1.25
 """Steps that take more than so many times the expected time are much longer."""
