@@ -5,7 +5,8 @@
     python -m benchmarks.watch --pairs FOLDER --published FOLDER
 
 Normal load and planted slowdowns are simulated (`watch_load`); recorded faults are all labelled pairs (`watch_pairs`):
-those of `samples`, of a folder that `tools/record_faults.py` filled, and published ones.
+those of `samples`, of a folder that `tools/record_faults.py` filled, and published ones. Into the normal steps of the
+recorded ones slowdowns are planted, too (`watch_planted`).
 
 The rules are two that are widely used: the mean of a minute
 above 1.5 times the mean of the hour before it, and the 95th percentile of five minutes above twice that of the hour,
@@ -27,6 +28,8 @@ import numpy as np
 from benchmarks.machine import describe_machine, our_versions, use_cores
 from benchmarks.watch_load import HOUR_S, Load
 from benchmarks.watch_pairs import SHARE, STEPS, pair_bars, pairs_table, rows
+from benchmarks.watch_planted import TIMES as RECORDED_TIMES
+from benchmarks.watch_planted import normal_steps, plant
 
 from inferometer.watch.steps import WatchedStep
 from inferometer.watch.watcher import Kind, Watcher
@@ -88,6 +91,7 @@ def measure(hours: float, streams: int, pairs: Path | None = None, published: Pa
     strong = [one for one in watched if one.times >= 1.5]
     soon = sum(one.steps is not None and one.steps <= STEPS for one in strong)
     labelled = [*rows(pairs, published)]
+    recorded = [asdict(one) for one in of_recorded_steps(pairs)]
     return {
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine,
@@ -96,16 +100,28 @@ def measure(hours: float, streams: int, pairs: Path | None = None, published: Pa
         "streams": [replace(each, steps=()).__dict__ for each in planted],
         "watch": [asdict(one) for one in watched],
         "pairs": [asdict(row) for row in labelled],
+        "recorded": recorded,
         "rules": {name: [asdict(one) for one in some] for name, some in rules.items()},
         "bars": {
             "no alarm of normal load": normal["alarms"] == 0,
             f"planted slowdowns of 1.5 times or more: alarm within {STEPS} steps in 9 of 10 "
             f"({soon} of {len(strong)})": soon >= SHARE * len(strong),
-            "planted slowdowns: no alarm before the onset": not any(one.false_alarms for one in watched),
+            "planted slowdowns: no alarm before the onset": not any(one.false_alarms for one in watched)
+            and not any(one["false_alarms"] for one in recorded),
             "planted slowdowns: each recovery seen": all(one.recovered for one in watched if one.steps),
             **pair_bars(labelled),
         },
     }
+
+
+def of_recorded_steps(folder: Path | None) -> list[Outcome]:
+    """Of each recording's normal steps, with each planted slowdown."""
+    found = []
+    for steps in normal_steps(folder):
+        for times in RECORDED_TIMES:
+            planted, first = plant(steps, times)
+            found.append(watch(Stream("recorded", planted, first, len(planted), times)))
+    return found
 
 
 def of_normal_load(hours: float) -> dict[str, Any]:
@@ -193,6 +209,8 @@ def page_of(found: dict[str, Any]) -> str:
         "",
         *pairs_table(found["pairs"]),
         "",
+        *_recorded_lines(found["recorded"]),
+        "",
         "Slowdowns of four minutes planted in simulated load, after a quarter of an hour:",
         "",
         "| Times as long | Streams | By | Found | Median delay | False alarms | Recovery seen |",
@@ -203,6 +221,21 @@ def page_of(found: dict[str, Any]) -> str:
             lines += [_planted_line(times, name, [one for one in some if one["times"] == times])]
     lines += ["", "| Bar | Holds |", "| --- | --- |"]
     return "\n".join([*lines, *(f"| {bar} | {_yes(holds)} |" for bar, holds in found["bars"].items())]) + "\n"
+
+
+def _recorded_lines(found: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "Slowdowns planted in the last third of recorded normal steps, of each recording with enough of them:",
+        "",
+        f"| Times as long | Recordings | Alarm within {STEPS} steps | Alarm at all | Alarms before |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for times in RECORDED_TIMES:
+        some = [one for one in found if one["times"] == times]
+        steps = [one["steps"] for one in some if one["steps"] is not None]
+        soon, early = sum(each <= STEPS for each in steps), sum(one["false_alarms"] for one in some)
+        lines.append(f"| {times:g} | {len(some)} | {soon} | {len(steps)} | {early} |")
+    return lines
 
 
 def _planted_line(times: float, name: str, some: list[dict[str, Any]]) -> str:

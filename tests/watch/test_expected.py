@@ -38,8 +38,16 @@ def test_more_work_never_takes_less(pair: list[tuple[float, float]], seed: int) 
 def test_much_more_work_than_any_before_is_not_judged() -> None:
     expected, work, _ = _learned()
     most = work.max(axis=0)
+    assert len(np.unique(work[:, 0])) > len(work) / 2
     assert expected.time_ns((BEYOND * most[0], most[1])) is not None
     assert expected.time_ns((BEYOND * most[0] + 1, most[1])) is None
+
+
+def test_a_larger_batch_than_any_before_is_not_judged() -> None:
+    batch = np.tile(np.arange(57, 65), 20).astype(float)[:, None]
+    expected = learn_expected(np.full(160, 10e6), batch)
+    assert expected.time_ns((64,)) == pytest.approx(10e6)
+    assert expected.time_ns((65,)) is None
 
 
 def test_steps_of_padded_batches() -> None:

@@ -96,7 +96,7 @@ def test_what_is_cut_anywhere_is_refused(tmp_path: Path, part: int) -> None:
     ("key", "value", "said"),
     [
         ("mark", "x", "version"),
-        ("version", 2, "version"),
+        ("version", 1, "version"),
         ("source", "http://other:1", "was learned of http://other:1"),
         ("lanes", 1, "can't be read"),
         ("lanes", [[]], "can't be read"),

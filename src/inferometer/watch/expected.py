@@ -20,8 +20,13 @@ from inferometer.watch.nonnegative import nonnegative_least_squares
 Floats = NDArray[np.float64]
 
 BEYOND = 1.25
-"""More work than this times the most that was learned from can't be judged: there the sum is only a guess."""
+"""More work than this times the most that was learned from can't be judged: there the sum is only a guess.
 
+Of a kind that comes in few sizes, such as a batch, nothing above the most can: the next larger one may be padded to
+another size, and take a jump longer.
+"""
+
+_FEW_SIZES = 0.5  # different amounts, as a part of steps
 _KNOTS = 8
 _ROUNDS = 3
 _HUBER = 1.345  # standard deviations at which a step's weight begins to fall: 95 % efficient if errors are normal
@@ -30,7 +35,10 @@ _LEAST_SPREAD = 1e-4
 
 
 class Segments(NamedTuple):
-    """What one kind of work adds to a step: `offset_ns + slope_ns * work`, of the last segment that begins below."""
+    """What one kind of work adds to a step: `offset_ns + slope_ns * work`, of the last segment that begins below.
+
+    `most`: more than this can't be judged.
+    """
 
     begins: list[float]
     offset_ns: list[float]
@@ -52,7 +60,7 @@ class Expected:
         """
         expected = self.every_ns
         for amount, kind in zip(work, self.kinds, strict=True):
-            if amount > BEYOND * kind.most:
+            if amount > kind.most:
                 return None
             at = bisect_left(kind.begins, amount) - 1
             if at >= 0:
@@ -88,7 +96,8 @@ def _expected(coefficients: Floats, knots: Sequence[Floats], work: Floats) -> Ex
         slopes, steps = (coefficients[at + i * len(begins) : at + (i + 1) * len(begins)] for i in (0, 1))
         at += 2 * len(begins)
         offsets = np.cumsum(steps - slopes * begins)
-        most = float(amounts.max())
+        few_sizes = len(np.unique(amounts)) <= _FEW_SIZES * len(amounts)
+        most = float(amounts.max()) * (1 if few_sizes else BEYOND)
         kinds.append(Segments(begins.tolist(), offsets.tolist(), np.cumsum(slopes).tolist(), most))
     return Expected(float(coefficients[0]), tuple(kinds))
 

@@ -24,7 +24,7 @@ EVERY_S = 10.0
 
 _OF_THE_TIME = 500  # a write is followed by so many times the processor time that it took
 MARK = "inferometer-watch"
-_VERSION = 1
+_VERSION = 2
 _MOST_BYTES = 512 << 20
 _KIND = begins_with("what a watch has learned", b'{"mark":"inferometer-watch"')
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from inferometer.watch.expected import Expected, Floats, learn_expected
 from inferometer.watch.steps import WatchedStep, times_of, work_of
-from inferometer.watch.surprise import STRONG, Surprise
+from inferometer.watch.surprise import Surprise
 
 FEWEST = 30
 """Steps to learn from before any is judged."""
@@ -25,6 +25,7 @@ LEAST = 0.05
 """A slowdown below this part isn't one."""
 
 _REMEMBERED = 2048
+_AT_ONCE = 2  # steps that are learned from when one comes
 _GROWTH = 1.25  # learned anew when there are so many times more steps than the last time
 _EVERY = 512  # or so many more
 _ANCHOR = 512  # steps that the anchor is made of, at most
@@ -50,7 +51,7 @@ class Normal:
     def __init__(self, least: float = LEAST) -> None:
         self._allowed = math.log1p(least)
         self._steps: deque[WatchedStep] = deque(maxlen=_REMEMBERED)
-        self._waiting: deque[WatchedStep] = deque()
+        self._waiting: deque[WatchedStep] = deque(maxlen=_REMEMBERED)
         self._learned = self._new = 0
         self._expected: Expected | None = None
         self._anchor: Expected | None = None
@@ -71,25 +72,24 @@ class Normal:
         expected_ns = self._expected.time_ns(step.work) if self._expected else None
         return None if expected_ns is None else math.log(step.dur_ns / expected_ns)
 
-    def log_evidence(self, log_ratio: float) -> float:
-        """Of a step that may be slower by the allowed part."""
+    @property
+    def surprise(self) -> Surprise:
+        """How unusual a step is, by its `log_ratio`; only where steps can be judged."""
         assert self._surprise is not None
-        return self._surprise.log_evidence(log_ratio - self._allowed)
+        return self._surprise
 
-    def log_evidence_of_slow(self, log_ratio: float) -> float:
-        """Of a step among much slower ones, that may still be slower by the allowed part."""
-        assert self._surprise is not None
-        return self._surprise.log_evidence_of_slow(log_ratio - self._allowed)
+    def add(self, step: WatchedStep, *, is_suspect: bool = False) -> None:
+        """A step that is to be learned from once those after it seem normal, too.
 
-    def log_strong_evidence(self, log_ratio: float) -> float:
-        """Of a step that may be slower by `STRONG`, or by the allowed part where that is more."""
-        assert self._surprise is not None
-        return self._surprise.log_strong_evidence(log_ratio - max(self._allowed - math.log(STRONG), 0.0))
-
-    def add(self, step: WatchedStep) -> None:
-        """A step that seems normal: to be learned from once those after it do, too."""
+        `is_suspect`: steps may have become slower. Until that is known all of them wait: to leave out those that look
+        slow by chance would make normal steps faster than they are.
+        """
         self._waiting.append(step)
-        if len(self._waiting) > (self._late if self.is_known else 0):
+        if is_suspect and self.is_known:
+            return
+        for _ in range(_AT_ONCE):
+            if len(self._waiting) <= (self._late if self.is_known else 0):
+                return
             self._steps.append(self._waiting.popleft())
             self._new += 1
             if self._is_due():
@@ -97,7 +97,7 @@ class Normal:
 
     def drop(self, since_ns: int) -> None:
         """Never learn from what waits and began at `since_ns` or later."""
-        self._waiting = deque(step for step in self._waiting if step.start_ns < since_ns)
+        self._waiting = deque((one for one in self._waiting if one.start_ns < since_ns), maxlen=_REMEMBERED)
 
     def kept(self) -> KeptNormal:
         """What another process needs to go on."""
@@ -145,7 +145,7 @@ class Normal:
         self._expected = learn_expected(times_of(steps), work_of(steps))
         if self._learned <= _ANCHOR or self._anchor is None:
             self._anchor = self._expected
-        self._surprise = Surprise(_log_ratios(self._expected, steps))
+        self._surprise = Surprise(_log_ratios(self._expected, steps), self._allowed)
 
 
 def _log_ratios(expected: Expected, steps: list[WatchedStep]) -> Floats:

@@ -14,6 +14,8 @@ from inferometer.watch.watcher import Change, Judged, Kind, PhaseSlowdown, State
 
 _REMEMBERED = 16_384  # steps of a phase, whose medians are given
 _SHORT = 1024  # of these, that a watch goes on with
+_FEWEST_NORMAL = 30  # steps of a normal time that slow ones are compared with, where there is one of so many
+_SHORTEST_NORMAL_NS = 10**9  # and so long: ten samples of counters at 10 Hz
 _KEPT = 1000  # slowdowns that a watch goes on with
 PHASES = pl.Schema(
     {
@@ -128,6 +130,16 @@ class Window(NamedTuple):
     end_ns: int
 
 
+class _Stretch(NamedTuple):
+    begin_ns: int
+    end_ns: int
+    steps: float
+
+    @property
+    def long_ns(self) -> int:
+        return self.end_ns - self.begin_ns
+
+
 @dataclass
 class Account:
     """Collects what a watcher says, step by step."""
@@ -162,12 +174,24 @@ class Account:
         return at
 
     def window(self, number: int) -> Window:
-        """The slow time of a slowdown until now, or since it became worse, and the normal time before it."""
+        """The slow time of a slowdown until now, or since it became worse, and the normal time before it.
+
+        Where the time since the slowdown before is too short to compare with, it is the normal time before that.
+        """
         one = self.slowdowns[number]
-        before = [each for each in self.slowdowns[:number] if each.alarm.owner == one.alarm.owner]
-        begin_ns = before[-1].end_ns(self.last_ns) if before else self.first_ns or 0
         last_ns = one.worse[-1].last_ns if one.worse else one.alarm.last_ns
-        return Window(begin_ns, one.alarm.first_ns, last_ns, one.end_ns(self.last_ns))
+        owned = [each for each in self.slowdowns[: number + 1] if each.alarm.owner == one.alarm.owner]
+        stretches = [self._normal_before(*pair) for pair in zip([None, *owned], owned, strict=False)]
+        enough = [each for each in stretches if each.steps >= _FEWEST_NORMAL and each.long_ns >= _SHORTEST_NORMAL_NS]
+        normal = enough[-1] if enough else max(stretches, key=lambda each: each.steps)
+        return Window(normal.begin_ns, normal.end_ns, last_ns, one.end_ns(self.last_ns))
+
+    def _normal_before(self, last: Slowdown | None, one: Slowdown) -> "_Stretch":
+        begin_ns, first = self.first_ns or 0, 0
+        if last is not None:
+            begin_ns, first = last.end_ns(self.last_ns), (last.recovered or last.alarm).step
+        took_ns = max(one.alarm.since_ns - begin_ns, 1) / max(one.alarm.step - first, 1)
+        return _Stretch(begin_ns, one.alarm.first_ns, (one.alarm.first_ns - begin_ns) / took_ns)
 
     def explain(self, number: int, why: Why | None) -> bool:
         """Set the cause of a slowdown; whether it says something else than before.

@@ -6,7 +6,8 @@ evidence fell to a thousandth of its height; both are dated back to where it tur
 
 There are two sums of evidence: that steps are slower, and that they are slower by more than `WORSE`. Each may pass
 twice the number, so that both together are allowed one false alarm. The second is quicker where steps are much slower,
-and dates that apart from a small slowdown before it: then it says that the slow steps became worse.
+and dates that apart from a small slowdown before it: then it says that the slow steps became worse. Slow steps that
+become slower than those before by less are found by their own level (`level.py`).
 """
 
 import math
@@ -21,9 +22,10 @@ import numpy as np
 
 from inferometer.watch.evidence import Evidence, KeptEvidence, Recovery
 from inferometer.watch.expected import Floats
+from inferometer.watch.level import KeptLevel, Level
 from inferometer.watch.normal import LEAST, KeptNormal, Normal
 from inferometer.watch.steps import WatchedStep
-from inferometer.watch.surprise import STRONG
+from inferometer.watch.surprise import SIZES, STRONG
 
 WEEK_NS = 7 * 24 * 3600 * 10**9
 WORSE = STRONG
@@ -31,8 +33,7 @@ WORSE = STRONG
 
 _RECOVERED = math.log(1000)
 _REMEMBERED = 4096  # judged steps of a process, to date changes in and to say how slow they are
-_WORSE_STEPS = 30
-_CERTAIN = 4.0  # standard errors, of a difference of means that is looked at after every step
+_FEWEST_NEEDED = 30  # steps between two false alarms, where so many haven't been seen in the time that is allowed
 _FEWEST = 10
 _MOST_ALIKE = 0.9  # correlation of neighbours that widens an interval, at most
 _SURE = 2.326  # standard errors on both sides: 98 %
@@ -167,19 +168,17 @@ class KeptLane(NamedTuple):
 
     owner: str | None
     normals: list[tuple[str | None, KeptNormal]]
-    log_sum: float | None  # None: of no evidence
-    steps: int
-    factors: list[float]
+    evidence: KeptEvidence
+    strong: KeptEvidence
     recovery: Recovery | None
     judged: list[Judged]
     seen: int
     begin_ns: int | None
     onset: int
-    noticed: int
-    slow: list[float] | None
-    strong: KeptEvidence | None = None
-    is_strong: bool = True
-    is_far: bool = False
+    level: KeptLevel
+    level_onset: int
+    is_strong: bool
+    is_far: bool
 
 
 class _Lane:
@@ -188,7 +187,7 @@ class _Lane:
     def __init__(self, owner: str | None, least: float) -> None:
         self.owner = owner
         self.normals: dict[str | None, Normal] = defaultdict(lambda: Normal(least))
-        self._evidence, self._strong = Evidence(), Evidence()
+        self._evidence, self._strong = Evidence(len(SIZES)), Evidence()
         self._is_strong = False  # whether the evidence that steps are much slower has passed
         self._is_far = False  # whether slow steps lie far from normal ones
         self._recovery: Recovery | None = None
@@ -196,25 +195,22 @@ class _Lane:
         self._seen = 0
         self._begin_ns: int | None = None
         self._onset = 0  # of the slow state, in judged steps
-        self._noticed = 0  # when it was noticed
-        self._slow: Floats | None = None  # what its first steps after that were like
+        self._level = Level()  # of the slow state
+        self._level_onset = 0  # of it, in judged steps
 
     def kept(self) -> KeptLane:
-        evidence = self._evidence.kept()
         return KeptLane(
             self.owner,
             [(phase, normal.kept()) for phase, normal in self.normals.items()],
-            evidence.log_sum,
-            evidence.steps,
-            evidence.factors,
+            self._evidence.kept(),
+            self._strong.kept(),
             self._recovery,
             [*self._judged],
             self._seen,
             self._begin_ns,
             self._onset,
-            self._noticed,
-            None if self._slow is None else self._slow.tolist(),
-            self._strong.kept(),
+            self._level.kept(),
+            self._level_onset,
             self._is_strong,
             self._is_far,
         )
@@ -223,14 +219,13 @@ class _Lane:
     def of(cls, kept: KeptLane, least: float) -> "_Lane":
         lane = cls(kept.owner, least)
         lane.normals.update((phase, Normal.of(normal, least)) for phase, normal in kept.normals)
-        lane._evidence = Evidence.of(KeptEvidence(kept.log_sum, kept.steps, kept.factors))
-        lane._strong = Evidence.of(kept.strong or KeptEvidence(None, kept.steps, []))
+        lane._evidence, lane._strong = Evidence.of(kept.evidence, len(SIZES)), Evidence.of(kept.strong)
         lane._is_strong, lane._is_far = kept.is_strong, kept.is_far
         lane._recovery = kept.recovery
         lane._judged.extend(kept.judged)
         lane._seen, lane._begin_ns = kept.seen, kept.begin_ns
-        lane._onset, lane._noticed = kept.onset, kept.noticed
-        lane._slow = None if kept.slow is None else np.array(kept.slow, dtype=np.float64)
+        lane._onset, lane._level = kept.onset, Level.of(kept.level)
+        lane._level_onset = kept.level_onset
         return lane
 
     @property
@@ -249,18 +244,20 @@ class _Lane:
         change = None
         if log_ratio is not None:
             self._judged.append(judged)
-            is_far = self._recovery is not None and self._is_far
-            factor = normal.log_evidence_of_slow(log_ratio) if is_far else normal.log_evidence(log_ratio)
-            self._strong.add(normal.log_strong_evidence(log_ratio))
+            self._strong.add(normal.surprise.log_strong_evidence(log_ratio))
             elapsed_ns = max(step.end_ns - self._begin_ns, 1)
-            needed = math.log(max(_TESTS * false_alarm_ns * self._seen / elapsed_ns, _WORSE_STEPS))
-            change = self._go_on(factor, needed) if self._recovery else self._suspect(factor, needed)
-        if self._recovery is None and self._evidence.log_sum < _SUSPECT:
-            normal.add(step)
+            needed = math.log(max(_TESTS * false_alarm_ns * self._seen / elapsed_ns, _FEWEST_NEEDED))
+            if self._recovery is None:
+                self._evidence.add(*normal.surprise.log_evidence(log_ratio))
+                change = self._suspect(needed)
+            else:
+                self._level.add(step.start_ns, log_ratio)
+                change = self._go_on(normal.surprise.log_evidence_of_slow(log_ratio, is_far=self._is_far), needed)
+        if self._recovery is None:
+            normal.add(step, is_suspect=self._evidence.log_sum >= _SUSPECT)
         return judged, change
 
-    def _suspect(self, factor: float, needed: float) -> Change | None:
-        self._evidence.add(factor)
+    def _suspect(self, needed: float) -> Change | None:
         self._is_strong = self._strong.log_sum >= needed
         if self._evidence.log_sum < needed and not self._is_strong:
             return None
@@ -270,7 +267,7 @@ class _Lane:
         self._is_far = self._is_strong or change.slowdowns[0].ratio > WORSE
         for normal in self.normals.values():
             normal.drop(change.first_ns)
-        self._noticed, self._slow = self._evidence.steps, None
+        self._begin_level(onset.step)
         self._recovery = Recovery(_RECOVERED, height_at=self._evidence.steps)
         return change
 
@@ -287,32 +284,29 @@ class _Lane:
             return change
         if not self._is_strong and self._strong.log_sum >= needed:
             return self._strengthen()
-        return self._worsen(self._evidence.steps - _WORSE_STEPS)
+        return self._worsen() if self._level.log_sum >= needed else None
 
     def _strengthen(self) -> Change | None:
         """A change where much slower steps came after less slow ones; None where all were alike."""
         self._is_strong = self._is_far = True
         onset = self._strong.onset()
-        before, now = self._log_ratios(self._onset, onset.step), self._log_ratios(onset.step)
+        before, now = self._log_ratios(self._level_onset, onset.step), self._log_ratios(onset.step)
         if len(before) < _FEWEST or now.mean() < before.mean() + math.log(WORSE):
             return None
-        self._slow, self._noticed = None, self._evidence.steps
+        self._begin_level(onset.step)
         return self._change(Kind.WORSE, onset.step, onset.first, onset.last)
 
-    def _worsen(self, recent: int) -> Change | None:
-        """A change where the steps from `recent` on are slower than those right after the alarm, and not by chance."""
-        if recent < self._noticed:
-            return None
-        now = self._log_ratios(recent)
-        if self._slow is None:
-            self._slow = now
-            return None
-        if recent < self._noticed + _WORSE_STEPS or now.mean() < self._slow.mean() + math.log(WORSE):
-            return None
-        if now.mean() - self._slow.mean() < _CERTAIN * math.sqrt((now.var() + self._slow.var()) / _WORSE_STEPS):
-            return None
-        self._slow, self._noticed = None, self._evidence.steps
-        return self._change(Kind.WORSE, recent, recent, recent)
+    def _worsen(self) -> Change:
+        """A change where slow steps became slower than the slow steps before."""
+        onset, last = self._level.onset(), self._evidence.steps - 1
+        self._begin_level(last + onset.step)
+        return self._change(Kind.WORSE, last + onset.step, last + onset.first, last + onset.last)
+
+    def _begin_level(self, onset: int) -> None:
+        self._level, self._level_onset = Level(), onset
+        for judged in self._between(onset):
+            assert judged.log_ratio is not None
+            self._level.add(judged.step.start_ns, judged.log_ratio)
 
     def slow_so_far(self) -> tuple[PhaseSlowdown, ...]:
         """Of the slow steps until now; empty where it isn't slow."""
