@@ -203,5 +203,5 @@ def _op(args: dict[str, Any]) -> Row:
         "sequence_number": args.get("Sequence number"),
         "record_function_id": args.get("Record function id") or None,
         "parent": None,
-        **dict.fromkeys(("kernel_file", "kernel_hash", "kernel_backend")),
+        **dict.fromkeys(("kernel_file", "kernel_hash", "kernel_backend", "input_storages", "written_storages")),
     }

@@ -64,6 +64,17 @@ def test_a_change_behind_the_readers_back_is_an_answer_with_that_loss_or_a_refus
         assert found.losses.total("changed_while_read") == bool(looked)
 
 
+def test_a_file_that_is_gone_reports_progress_without_its_size(tmp_path: Path) -> None:
+    path, said = tmp_path / "a.json", list[tuple[int, int | None]]()
+    path.write_bytes(write_file([kernel("k", "1")]))
+    source = Source(path, progress=lambda done, size: said.append((done, size)))
+    source.report(1)
+    size = path.stat().st_size
+    path.unlink()
+    source.report(2)
+    assert said == [(1, size), (2, None)]
+
+
 def test_an_unchanged_file_has_no_such_loss_and_a_pipe_neither(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(write_file([kernel("k", "1")]))

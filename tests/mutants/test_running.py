@@ -34,7 +34,7 @@ def test_what_waits_is_tried_again_before_it_counts(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(running, "_run_tests", run)
     monkeypatch.setattr(running, "_WAITS", 1)
     mutants = [Mutant(1, "", "", source) for source in ("passes", "fails", "waits", "waits once")]
-    found = run_mutants(SUBJECTS[0], mutants, usual_s=-0.8, jobs=4)  # 1 s is enough
+    found = run_mutants(SUBJECTS[0], mutants, usual_s=0.2, jobs=4)  # a few seconds
     assert {mutant.source: outcome for mutant, outcome in found} == {
         "passes": "survived",
         "fails": "killed",

@@ -86,11 +86,14 @@ class Source:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the file is compressed. False for standard input."""
+        """Whether the file is compressed. False for standard input, and for a file that is gone."""
         if self.path is None:
             return False
-        with self.path.open("rb") as file:
-            return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        try:
+            with self.path.open("rb") as file:
+                return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        except OSError:  # whoever opens it says what is wrong
+            return False
 
     @property
     def head(self) -> bytes:
@@ -140,7 +143,10 @@ class Source:
     def report(self, done: int) -> None:
         """Tell the progress, plain bytes, of work that another process does."""
         if self._progress:
-            size = None if self.path is None or self.is_packed else self.path.stat().st_size
+            try:
+                size = None if self.path is None or self.is_packed else self.path.stat().st_size
+            except OSError:  # gone; what is open already is still read
+                size = None
             self._progress(done, size)
 
     def report_share(self, share: float) -> None:

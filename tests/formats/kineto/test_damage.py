@@ -249,4 +249,4 @@ def test_one_giant_string_takes_little_memory_and_is_counted(tmp_path: Path) -> 
         assert done.stderr == ""
         said, memory_mib = done.stdout.splitlines()
         assert said == f"['one', 'last'] {losses[place]}"
-        assert int(memory_mib) < 350
+        assert int(memory_mib) < 400  # three times the string, and what the library holds of two sections

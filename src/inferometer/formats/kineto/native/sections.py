@@ -69,7 +69,12 @@ class NativeSections:
         if path is None or not self._source.rewindable or self._source.is_packed:
             self._read_text(text)
             return None
-        with path.open("rb", buffering=0) as file:
+        try:
+            file = path.open("rb", buffering=0)
+        except OSError:  # gone since the stream was opened, which still has it
+            self._read_text(text)
+            return None
+        with file:
             size = os.fstat(file.fileno()).st_size - text.offset
             if size < FROM_BYTES:
                 return self._read_file(file.fileno(), text, stream, _no_guesses())
