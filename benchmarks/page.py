@@ -4,8 +4,9 @@
     python -m benchmarks.page --kernels 100000 --out -
 
 An Nsight Systems export of eager decoding is made (`tools/make_nsys.py`), `inferometer report` writes its page, and
-headless Chromium opens it on two cores, without a GPU. Frames are counted by `requestAnimationFrame`: the gaps between
-them are what a reader sees. Memory is the script's heap after a collection, before and after 200 zooms.
+headless Chromium opens it on two cores, without a GPU, each time in a browser that was just started. Frames are counted
+by `requestAnimationFrame`: the gaps between them are what a reader sees. Memory is the script's heap after a
+collection, before and after 200 zooms.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.machine import describe_machine, our_versions, use_cores
@@ -25,6 +27,7 @@ from benchmarks.trace_files import ROOT, run_python
 
 CORES = 2
 ZOOMS = 200
+OPENINGS = 3
 RESULTS = ROOT / "benchmarks" / "results" / "page.md"
 BARS = {"write_s": 15.0, "peak_gb": 1.5, "open_s": 2.0, "frame_ms": 1000 / 30}
 _VIEWER = "document.querySelector('.time-line').viewer"
@@ -92,12 +95,11 @@ def measure(kernels: int, folder: Path) -> tuple[Found, str]:
     run_python(ROOT / "tools" / "make_nsys.py", "--kernels", str(kernels), "--out", str(trace))
     command: list[str | Path] = [sys.executable, "-m", "inferometer", "report", trace, "-o", page]
     write, _ = measure_process(command, folder)
+    opened_ms = [_open_once(folder / f"profile-{number}", page) for number in range(OPENINGS - 1)]
     with chromium(folder / "profile") as tab:
         tab.call("Performance.enable", timeDomain="threadTicks")
-        began = time.monotonic()
-        tab.open(page)
-        tab.wait(f"{_VIEWER}?.drawn > 0")
-        open_ms = (time.monotonic() - began) * 1e3
+        opened_ms.append(_open(tab, page))
+        open_ms = median(opened_ms)
         counted = {each["name"]: each["value"] for each in tab.call("Performance.getMetrics")["metrics"]}
         tab.run("document.querySelector('.time-line').scrollIntoView({behavior: 'instant'})")
         version = str(tab.call("Browser.getVersion")["product"])
@@ -110,6 +112,24 @@ def measure(kernels: int, folder: Path) -> tuple[Found, str]:
         events = int(tab.run(f"{_VIEWER}.source.about.name_count.reduce((a, b) => a + b, 0)"))
     busy_ms = counted["TaskDuration"] * 1e3
     return Found(kernels, events, write, page.stat().st_size, open_ms, busy_ms, gaps, (heap[0], heap[1])), version
+
+
+def _open_once(profile: Path, page: Path) -> float:
+    from tests.reports.page.browser import chromium
+
+    with chromium(profile) as tab:
+        return _open(tab, page)
+
+
+def _open(tab: Any, page: Path) -> float:
+    """How long it takes until the page is drawn, ms, in a browser that shows a small page before, as readers' do."""
+    small = page.with_name("small.html")
+    small.write_text("<!doctype html><title>small</title><p>before", "utf-8")
+    tab.open(small)
+    began = time.monotonic()
+    tab.open(page)
+    tab.wait(f"{_VIEWER}?.drawn > 0")
+    return (time.monotonic() - began) * 1e3
 
 
 def _gaps(tab: Any, move: str, *, is_near: bool) -> list[float]:
@@ -128,7 +148,12 @@ def verdicts(found: Found) -> list[tuple[str, str, str, bool]]:
         ("`inferometer report`, wall time", f"{wall_s:.1f} s", f"{BARS['write_s']:g} s", wall_s <= BARS["write_s"]),
         ("its peak memory", f"{peak_gb:.2f} GB", f"{BARS['peak_gb']:g} GB", peak_gb <= BARS["peak_gb"]),
         ("the page", f"{found.page_bytes / 1e6:.2f} MB", "8 MB", found.page_bytes <= 8e6),
-        ("opened and drawn after", f"{open_s:.2f} s", f"{BARS['open_s']:g} s", open_s <= BARS["open_s"]),
+        (
+            f"opened and drawn after, median of {OPENINGS}",
+            f"{open_s:.2f} s",
+            f"{BARS['open_s']:g} s",
+            open_s <= BARS["open_s"],
+        ),
     ]
     for name, gaps in found.gaps.items():
         middle, late = quantile(gaps, 0.5), quantile(gaps, 0.95)

@@ -23,7 +23,7 @@ def test_bars_are_those_that_were_set() -> None:
         ("`inferometer report`, wall time", "15.0 s", True),
         ("its peak memory", "1.50 GB", True),
         ("the page", "7.00 MB", True),
-        ("opened and drawn after", "2.00 s", True),
+        ("opened and drawn after, median of 3", "2.00 s", True),
         ("between frames, zoom, median", "16.7 ms (95 %: 33.4 ms)", True),
         ("between frames, pan, median", "33.4 ms (95 %: 33.4 ms)", False),
         ("heap after 200 zooms more", "+1.00 MB", True),
