@@ -15,7 +15,8 @@ import argparse
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -27,7 +28,7 @@ from benchmarks.trace_files import ROOT, run_python
 
 CORES = 2
 ZOOMS = 200
-OPENINGS = 3
+WRITES = OPENINGS = 3
 RESULTS = ROOT / "benchmarks" / "results" / "page.md"
 BARS = {"write_s": 15.0, "peak_gb": 1.5, "open_s": 2.0, "frame_ms": 1000 / 30}
 _VIEWER = "document.querySelector('.time-line').viewer"
@@ -93,8 +94,9 @@ def measure(kernels: int, folder: Path) -> tuple[Found, str]:
 
     trace, page = folder / "trace.sqlite", folder / "page.html"
     run_python(ROOT / "tools" / "make_nsys.py", "--kernels", str(kernels), "--out", str(trace))
-    command: list[str | Path] = [sys.executable, "-m", "inferometer", "report", trace, "-o", page]
-    write, _ = measure_process(command, folder)
+    command: list[str | Path] = [sys.executable, "-m", "inferometer", "report", trace, "-o", page, "--force"]
+    writes = [measure_process(command, folder)[0] for _ in range(WRITES)]
+    write = replace(_middle(writes), peak_bytes=max(each.peak_bytes for each in writes))
     opened_ms = [_open_once(folder / f"profile-{number}", page) for number in range(OPENINGS - 1)]
     with chromium(folder / "profile") as tab:
         tab.call("Performance.enable", timeDomain="threadTicks")
@@ -112,6 +114,10 @@ def measure(kernels: int, folder: Path) -> tuple[Found, str]:
         events = int(tab.run(f"{_VIEWER}.source.about.name_count.reduce((a, b) => a + b, 0)"))
     busy_ms = counted["TaskDuration"] * 1e3
     return Found(kernels, events, write, page.stat().st_size, open_ms, busy_ms, gaps, (heap[0], heap[1])), version
+
+
+def _middle(runs: Sequence[Run]) -> Run:
+    return sorted(runs, key=lambda run: run.wall_ns)[len(runs) // 2]
 
 
 def _open_once(profile: Path, page: Path) -> float:
@@ -145,8 +151,13 @@ def verdicts(found: Found) -> list[tuple[str, str, str, bool]]:
     """What is asked, what was found, the bar, and whether it holds."""
     wall_s, peak_gb, open_s = found.write.wall_ns / 1e9, found.write.peak_bytes / 1e9, found.open_ms / 1e3
     rows = [
-        ("`inferometer report`, wall time", f"{wall_s:.1f} s", f"{BARS['write_s']:g} s", wall_s <= BARS["write_s"]),
-        ("its peak memory", f"{peak_gb:.2f} GB", f"{BARS['peak_gb']:g} GB", peak_gb <= BARS["peak_gb"]),
+        (
+            f"`inferometer report`, wall time, median of {WRITES}",
+            f"{wall_s:.1f} s",
+            f"{BARS['write_s']:g} s",
+            wall_s <= BARS["write_s"],
+        ),
+        ("its largest peak of memory", f"{peak_gb:.2f} GB", f"{BARS['peak_gb']:g} GB", peak_gb <= BARS["peak_gb"]),
         ("the page", f"{found.page_bytes / 1e6:.2f} MB", "8 MB", found.page_bytes <= 8e6),
         (
             f"opened and drawn after, median of {OPENINGS}",

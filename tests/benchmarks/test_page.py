@@ -20,8 +20,8 @@ FOUND = Found(
 def test_bars_are_those_that_were_set() -> None:
     held = [(what, said, good) for what, said, _, good in verdicts(FOUND)]
     assert held == [
-        ("`inferometer report`, wall time", "15.0 s", True),
-        ("its peak memory", "1.50 GB", True),
+        ("`inferometer report`, wall time, median of 3", "15.0 s", True),
+        ("its largest peak of memory", "1.50 GB", True),
         ("the page", "7.00 MB", True),
         ("opened and drawn after, median of 3", "2.00 s", True),
         ("between frames, zoom, median", "16.7 ms (95 %: 33.4 ms)", True),
