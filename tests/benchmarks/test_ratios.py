@@ -56,15 +56,16 @@ def test_the_readme_has_the_times_and_peaks_that_were_measured() -> None:
         return float(cases[name]["wall_ns"]["median"]) / 1e9
 
     peaks = [
-        f"{cases[name]['peak_bytes']['max'] / 2**20:.0f}" for name in ("kernels", "import", "summary", "hta-fastest")
+        f"{cases[name]['peak_bytes']['max'] / 2**20:,.0f}"
+        for name in ("kernels", "import", "summary", "report", "hta", "hta-fastest")
     ]
     assert (
-        f"`inferometer kernels` {seconds('kernels'):.1f} s, "
+        f"`inferometer kernels` {seconds('kernels'):.2f} s, "
         f"`inferometer import` (all tables) {seconds('import'):.1f} s, "
-        f"`summary` {seconds('summary'):.1f} s, their largest processes {peaks[0]}, {peaks[1]} and {peaks[2]} MiB; "
+        f"`summary` {seconds('summary'):.1f} s, `report` {seconds('report'):.1f} s, "
+        f"their largest processes {peaks[0]}, {peaks[1]}, {peaks[2]} and {peaks[3]} MiB; "
         f"`kernels` from the store {seconds('kernels-store'):.2f} s."
     ) in readme
-    hta_gb = cases["hta"]["peak_bytes"]["max"] / 1e9
-    assert f"HolisticTraceAnalysis took {seconds('hta'):.1f} s and {hta_gb:.1f} GB with its defaults" in readme
-    assert f"{seconds('hta-fastest'):.1f} s and {peaks[3]} MiB with its fastest settings" in readme
+    assert f"HolisticTraceAnalysis took {seconds('hta'):.1f} s and {peaks[4]} MiB with its defaults" in readme
+    assert f"{seconds('hta-fastest'):.1f} s and {peaks[5]} MiB with its fastest settings" in readme
     assert f"`json.load` with a sum {seconds('json-load'):.1f} s" in readme
