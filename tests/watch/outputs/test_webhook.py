@@ -84,6 +84,18 @@ def test_one_that_never_answers_holds_nothing_up() -> None:
     assert not any("SECRET" in line for line in said)
 
 
+def test_what_is_left_at_the_end_counts_as_delivered_nowhere() -> None:
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        webhook = Webhook(f"http://127.0.0.1:{silent.getsockname()[1]}", said.append, timeout_s=0.3, pauses_s=())
+        for number in range(3):
+            webhook.send({"number": number})
+        webhook.close(wait_s=0.01)
+        webhook._thread.join()
+    assert webhook.sent == 0
+    assert not any(line.endswith("delivers again") for line in said)
+
+
 def test_nobody_there() -> None:
     said: list[str] = []
     webhook = Webhook("http://127.0.0.1:9/SECRET", said.append, pauses_s=_QUICK)

@@ -96,11 +96,11 @@ class Webhook:
         with self._changed:
             while not self._waiting and not self._is_ending:
                 self._changed.wait()
-            return self._waiting.popleft() if self._waiting else None
+            return self._waiting.popleft() if self._waiting and not self._stop.is_set() else None
 
     def _deliver(self, data: bytes) -> str | None:
         """Why it couldn't be delivered."""
-        trouble = None
+        trouble: str | None = "the watch ended before a try"
         for pause_s in (0.0, *self._pauses_s):
             if self._stop.wait(pause_s):
                 break
