@@ -12,6 +12,7 @@ from tests.kineto_files import kernel, write_file
 
 import inferometer
 from inferometer.errors import InputError
+from inferometer.formats.kineto.native.library import VARIABLE
 from inferometer.formats.source import Source
 
 
@@ -64,7 +65,16 @@ def test_a_change_behind_the_readers_back_is_an_answer_with_that_loss_or_a_refus
         assert found.losses.total("changed_while_read") == bool(looked)
 
 
-def test_a_file_that_is_gone_reports_progress_without_its_size(tmp_path: Path) -> None:
+def test_a_profile_that_is_removed_is_read_to_its_end_by_python_alone_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    test_a_change_behind_the_readers_back_is_an_answer_with_that_loss_or_a_refusal(
+        "kineto", CHANGES["removed"], tmp_path, monkeypatch
+    )
+
+
+def test_of_a_file_that_is_gone_progress_is_reported_with_the_size_that_it_had(tmp_path: Path) -> None:
     path, said = tmp_path / "a.json", list[tuple[int, int | None]]()
     path.write_bytes(write_file([kernel("k", "1")]))
     source = Source(path, progress=lambda done, size: said.append((done, size)))
@@ -72,7 +82,7 @@ def test_a_file_that_is_gone_reports_progress_without_its_size(tmp_path: Path) -
     size = path.stat().st_size
     path.unlink()
     source.report(2)
-    assert said == [(1, size), (2, None)]
+    assert said == [(1, size), (2, size)]
 
 
 def test_an_unchanged_file_has_no_such_loss_and_a_pipe_neither(tmp_path: Path) -> None:

@@ -96,6 +96,11 @@ class Source:
             return False
 
     @property
+    def size(self) -> int | None:
+        """Bytes of the file as it was found; None where it wasn't, and of what is no plain file."""
+        return None if self._state is None else self._state[1]
+
+    @property
     def head(self) -> bytes:
         """The first bytes, unpacked; empty for an empty file."""
         if self._head is None:
@@ -143,11 +148,7 @@ class Source:
     def report(self, done: int) -> None:
         """Tell the progress, plain bytes, of work that another process does."""
         if self._progress:
-            try:
-                size = None if self.path is None or self.is_packed else self.path.stat().st_size
-            except OSError:  # gone; what is open already is still read
-                size = None
-            self._progress(done, size)
+            self._progress(done, None if self.is_packed else self.size)
 
     def report_share(self, share: float) -> None:
         """Tell the progress of a reader that takes no plain bytes: the share of the rows that is done."""

@@ -46,12 +46,8 @@ def start_workers(source: Source, columns: Collection[str] | None) -> "LaunchWor
 
 def _start_native(source: Source) -> "NativeLaunches | None":
     """Threads of the library, where there is one and the file is large enough."""
-    path = source.path
-    try:
-        is_packed = source.is_packed
-        if path is None or path.stat().st_size < (FROM_PACKED_NATIVE_BYTES if is_packed else FROM_NATIVE_BYTES):
-            return None
-    except OSError:
+    path, is_packed = source.path, source.is_packed
+    if path is None or (source.size or 0) < (FROM_PACKED_NATIVE_BYTES if is_packed else FROM_NATIVE_BYTES):
         return None
     from inferometer.formats.kineto.native.library import find_library
 
@@ -76,12 +72,9 @@ def _processes(source: Source) -> int:
     asked, cores = asked_processes(), len(own_cores())
     if source.path is None or (asked or cores) < 2:
         return 0
-    try:
-        size = source.path.stat().st_size
-        if source.is_packed:
-            return int(asked is not None or size >= FROM_PACKED_BYTES)
-    except OSError:
-        return 0
+    size = source.size or 0
+    if source.is_packed:
+        return int(asked is not None or size >= FROM_PACKED_BYTES)
     if asked is not None:
         return asked
     return min(cores, _MOST_PROCESSES, 1 + size // BYTES_PER_PROCESS) if size >= FROM_BYTES else 0

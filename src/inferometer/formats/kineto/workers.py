@@ -77,7 +77,7 @@ def processes_for(source: Source) -> int:
         return 1
     if (asked := asked_processes()) is not None:
         return asked
-    is_small = source.path.stat().st_size < (FROM_PACKED_BYTES if source.is_packed else FROM_BYTES)
+    is_small = (source.size or 0) < (FROM_PACKED_BYTES if source.is_packed else FROM_BYTES)
     return 1 if is_small else min(len(own_cores()), _MOST_PROCESSES)
 
 

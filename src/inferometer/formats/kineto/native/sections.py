@@ -5,6 +5,7 @@ decoded in threads, which guess where their section begins; what was guessed wro
 """
 
 import ctypes
+import io
 import os
 import threading
 from collections import deque
@@ -65,13 +66,8 @@ class NativeSections:
             The number of the section that begins there: too many were unusual, so others shall read on. None: the
             array has ended.
         """
-        path = self._source.path
-        if path is None or not self._source.rewindable or self._source.is_packed:
-            self._read_text(text)
-            return None
-        try:
-            file = path.open("rb", buffering=0)
-        except OSError:  # gone since the stream was opened, which still has it
+        file = self._plain_file()
+        if file is None:
             self._read_text(text)
             return None
         with file:
@@ -86,6 +82,16 @@ class NativeSections:
                 went_on = self._read_file(file.fileno(), text, stream, guesses)
         self._library.kineto_trim()
         return went_on
+
+    def _plain_file(self) -> io.FileIO | None:
+        """The file anew; None where it is none, packed, or gone since the stream was opened, which still has it."""
+        path = self._source.path
+        if path is None or not self._source.rewindable or self._source.is_packed:
+            return None
+        try:
+            return path.open("rb", buffering=0)
+        except OSError:
+            return None
 
     def _read_text(self, text: Window) -> None:
         """All sections one after the other, from the window."""
