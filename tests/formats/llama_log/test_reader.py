@@ -92,6 +92,14 @@ def test_graphs_on_vulkan_have_their_ops(tmp_path: Path) -> None:
     assert rows(trace, "steps", "step", "gpu_busy_ns", "dur_ns") == [(0, 718_000, None), (1, 736_000, None)]
 
 
+def test_a_log_that_ends_within_a_graphs_timings_is_cut(tmp_path: Path) -> None:
+    whole = graphs([5.25], [55])
+    cut = whole[: whole.index("Total time")]
+    assert opened(tmp_path, whole).losses.total() == 0
+    assert opened(tmp_path, cut).losses.total("truncated") == 1
+    assert opened(tmp_path, f"{cut}llama_perf_context_print: load time = 1.00 ms\n").losses.total() == 0
+
+
 def test_two_logs_of_graphs_are_compared_op_by_op(tmp_path: Path) -> None:
     base = opened(tmp_path, graphs([5.25 + i / 100 for i in range(12)], [55 + i / 10 for i in range(12)]), "a.log")
     other = opened(tmp_path, graphs([5.25 + i / 100 for i in range(12)], [66 + i / 10 for i in range(12)]), "b.log")

@@ -71,16 +71,11 @@ class _Reader:
         self._ops: list[dict[str, Any]] = []
         self._in_graph = False
         self._lines: dict[str, list[Any]] = defaultdict(list)
-        self._last: LogLine | None = None
-
-    @property
-    def ends_in_graph(self) -> bool:
-        """Whether the last line is of a graph whose total time was not printed."""
-        return self._in_graph and self._last is not None and self._last.kind in ("graph", "op")
+        self.ends_in_graph = False  # so far: the last line is of a graph whose total time wasn't printed
 
     def take(self, number: int, line: str) -> None:
         """One line."""
-        self._last = entry = take_apart(line)
+        entry = take_apart(line)
         if entry.kind == "graph":
             self._in_graph = True
             self._graphs.append({"step": len(self._graphs), "anchor": entry.text.strip(" :")})
@@ -94,6 +89,7 @@ class _Reader:
         elif entry.kind == "time":
             self.times += 1
             self._take_time(number, entry)
+        self.ends_in_graph = self._in_graph and entry.kind in ("graph", "op")
         if self._out.wants(LOG):
             self._keep(number, entry)
 
