@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+SUSPECT = math.log(20)
+"""Evidence from which on steps may have become slower: they are not learned from until it has gone."""
+
 _REMEMBERED = 4096  # factors that an onset is looked for among
 _INTERVAL = 0.95
 _MOST = 700.0  # a logarithm beyond which exp() overflows
@@ -32,40 +35,40 @@ class Onset:
 
 
 class KeptEvidence(NamedTuple):
-    """Of an `Evidence`: its sums, None where there is none yet, and what was added."""
+    """Of an `Evidence`: its sums, empty before any step, and what was added."""
 
-    log_sums: list[float] | None
+    log_sums: list[float]
     steps: int
     factors: list[tuple[float, ...]]
 
 
 @dataclass
 class Evidence:
-    """Adds logarithms of factors, of each step `kinds`; `log_sum` is that of the mean of the sums.
-
-    `steps` were added so far.
-    """
+    """Adds logarithms of factors, of each step `kinds`; `steps` were added so far."""
 
     kinds: int = 1
-
-    log_sum: float = -math.inf
     steps: int = 0
     _log_sums: list[float] = field(default_factory=list)
     _factors: deque[tuple[float, ...]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+    @property
+    def log_sum(self) -> float:
+        """Logarithm of the mean of the sums; -infinity before any step."""
+        return float(np.logaddexp.reduce(self._log_sums)) - math.log(self.kinds)
 
     def add(self, *log_factors: float) -> None:
         """One step more."""
         before = self._log_sums or [-math.inf] * self.kinds
         self._log_sums = [
-            min(_MOST, _log_of_sum(log_sum, 0.0) + factor) for log_sum, factor in zip(before, log_factors, strict=True)
+            min(_MOST, float(np.logaddexp(log_sum, 0.0)) + factor)
+            for log_sum, factor in zip(before, log_factors, strict=True)
         ]
-        self.log_sum = _log_of_sum(*self._log_sums) - math.log(self.kinds)
         self.steps += 1
         self._factors.append(log_factors)
 
     def kept(self) -> KeptEvidence:
         """What another process needs to go on."""
-        return KeptEvidence(self._log_sums or None, self.steps, [*self._factors])
+        return KeptEvidence([*self._log_sums], self.steps, [*self._factors])
 
     @classmethod
     def of(cls, kept: KeptEvidence, kinds: int = 1) -> "Evidence":
@@ -74,11 +77,9 @@ class Evidence:
         Raises:
             ValueError: There are not as many sums, or factors of a step, as `kinds`.
         """
-        sums = kept.log_sums or []
-        if any(len(each) != kinds for each in (*([sums] if sums else []), *kept.factors)):
+        if len(kept.log_sums) not in (0, kinds) or any(len(each) != kinds for each in kept.factors):
             raise ValueError(f"expected evidence of {kinds} kinds, found another number")
-        log_sum = _log_of_sum(*sums) - math.log(kinds) if sums else -math.inf
-        evidence = cls(kinds, log_sum, kept.steps, [*sums])
+        evidence = cls(kinds, kept.steps, [*kept.log_sums])
         evidence._factors.extend(kept.factors)
         return evidence
 
@@ -94,17 +95,8 @@ class Evidence:
 
     def forget(self) -> None:
         """Begin anew; the count of steps goes on."""
-        self.log_sum = -math.inf
         self._log_sums = []
         self._factors.clear()
-
-
-def _log_of_sum(*logarithms: float) -> float:
-    """Logarithm of the sum of the numbers with these logarithms; -infinity is that of 0."""
-    largest = max(logarithms)
-    if largest == -math.inf:
-        return largest
-    return largest + math.log(sum(math.exp(one - largest) for one in logarithms))
 
 
 @dataclass

@@ -8,7 +8,7 @@ alarms.
 import math
 from typing import NamedTuple
 
-from inferometer.watch.evidence import Evidence, KeptEvidence, Onset
+from inferometer.watch.evidence import SUSPECT, Evidence, KeptEvidence, Onset
 from inferometer.watch.normal import KeptNormal, Normal
 from inferometer.watch.steps import WatchedStep
 from inferometer.watch.surprise import SIZES
@@ -17,7 +17,6 @@ LEAST = 0.1
 """Slow steps that take less than this part longer than before are as slow as before."""
 
 _UNIT_NS = 1e9  # the time of a step whose ratio is 1
-_SUSPECT = math.log(20)
 
 
 class KeptLevel(NamedTuple):
@@ -49,7 +48,7 @@ class Level:
         own = self._normal.log_ratio(step)
         if own is not None:
             self._evidence.add(*self._normal.surprise.log_evidence(own))
-        self._normal.add(step, is_suspect=self._evidence.log_sum >= _SUSPECT)
+        self._normal.add(step, is_suspect=self._evidence.log_sum >= SUSPECT)
 
     def onset(self) -> Onset:
         """Since when they are slower still, if they are; its numbers count back from the last step, which is 0."""

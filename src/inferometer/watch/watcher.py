@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inferometer.watch.evidence import Evidence, KeptEvidence, Recovery
+from inferometer.watch.evidence import SUSPECT, Evidence, KeptEvidence, Recovery
 from inferometer.watch.expected import Floats
 from inferometer.watch.level import KeptLevel, Level
 from inferometer.watch.normal import LEAST, KeptNormal, Normal
@@ -38,7 +38,6 @@ _FEWEST = 10
 _MOST_ALIKE = 0.9  # correlation of neighbours that widens an interval, at most
 _SURE = 2.326  # standard errors on both sides: 98 %
 _TESTS = 2  # sums of evidence
-_SUSPECT = math.log(20)  # evidence at which steps are no longer learned from
 
 
 class State(StrEnum):
@@ -254,7 +253,7 @@ class _Lane:
                 self._level.add(step.start_ns, log_ratio)
                 change = self._go_on(normal.surprise.log_evidence_of_slow(log_ratio, is_far=self._is_far), needed)
         if self._recovery is None:
-            normal.add(step, is_suspect=self._evidence.log_sum >= _SUSPECT)
+            normal.add(step, is_suspect=self._evidence.log_sum >= SUSPECT)
         return judged, change
 
     def _suspect(self, needed: float) -> Change | None:
