@@ -159,6 +159,21 @@ def test_what_makes_no_sense_is_refused_with_its_place(
     assert err.startswith(f"error: {folder}/{error}")
 
 
+def test_a_file_that_is_no_text_says_where_and_how_to_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "inferometer.toml").write_bytes(b"top\xff")
+    code, _, err = run("kernels", "sample:decode", capsys=capsys)
+    assert code == 3
+    assert "this is no TOML: byte 3 is not UTF-8" in err
+    assert "INFEROMETER_CONFIG" in err
+
+
+def test_a_projects_file_may_be_larger(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "pyproject.toml").write_text("#" * (1 << 20) + "\n[tool.inferometer.kernels]\ntop = 3\n")
+    code, out, _ = run("kernels", "sample:decode", "--json", capsys=capsys)
+    assert code == 0
+    assert len(json.loads(out)["rows"]) == 3
+
+
 def test_thresholds_reach_findings_the_list_of_rules_and_pages(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

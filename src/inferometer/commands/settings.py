@@ -30,7 +30,9 @@ from inferometer.errors import InputError, printable
 from inferometer.reports.themes import THEMES, Theme
 
 VARIABLE = "INFEROMETER_CONFIG"
-_HINT = f"Commands take settings from it since it lies in this folder or above; {VARIABLE}= runs without any."
+_HINT = (
+    f"Settings are taken from the file that {VARIABLE} names, or from one in this folder or above; empty: from none."
+)
 _MOST_BYTES = 1 << 20  # 1 MiB
 _OWN, _SHARED = "inferometer.toml", "pyproject.toml"
 _COLUMNS, _THEME, _THRESHOLDS = "columns", "theme", "thresholds"
@@ -119,8 +121,8 @@ def _read(path: Path, commands: Commands) -> Settings | None:
     name = printable(str(path))
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
+            text = file.read(-1 if path.name == _SHARED else _MOST_BYTES + 1)
+        if path.name != _SHARED and len(text) > _MOST_BYTES:
             raise InputError(f"{name}: expected at most 1 MiB of settings", hint=_HINT)
         data = tomllib.loads(text.decode())
     except OSError as error:
