@@ -235,8 +235,8 @@ def page_of(found: dict[str, Any]) -> str:
 
 `python -m benchmarks.fleet --traces {found["traces"]} --steps {found["steps"]}`, {today}, inferometer
 {versions["inferometer"]} ({versions["commit"]}), Polars {versions["polars"]}, Python {versions["python"]}.
-{machine["cpu"]}, {machine["cores_used"]} cores. Load average {loads}: other work ran on
-these cores, so times are upper limits.
+{machine["cpu"]}, {machine["cores_used"]} cores. Load average {loads}, with our own processes;
+what else ran on these cores made times longer.
 
 {found["traces"]:,} traces in four versions of an engine, {found["packed_bytes"] / 1e6:,.0f} MB packed,
 {found["unpacked_bytes"] / 1e6:,.0f} MB unpacked; ten broken files; then ten more traces. `mine` with

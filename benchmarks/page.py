@@ -4,9 +4,9 @@
     python -m benchmarks.page --kernels 100000 --out -
 
 An Nsight Systems export of eager decoding is made (`tools/make_nsys.py`), `inferometer report` writes its page, and
-headless Chromium opens it on two cores, without a GPU, each time in a browser that was just started. Frames are counted
-by `requestAnimationFrame`: the gaps between them are what a reader sees. Memory is the script's heap after a
-collection, before and after 200 zooms.
+headless Chromium opens it on two cores, without a GPU, each time in a browser that was just started: both three times.
+Frames are counted by `requestAnimationFrame`: the gaps between them are what a reader sees. Memory is the script's heap
+after a collection, before and after 200 zooms.
 """
 
 from __future__ import annotations
