@@ -65,10 +65,12 @@ def test_a_change_behind_the_readers_back_is_an_answer_with_that_loss_or_a_refus
         assert found.losses.total("changed_while_read") == bool(looked)
 
 
-def test_a_profile_that_is_removed_is_read_to_its_end_by_python_alone_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_profile_that_is_removed_is_an_answer_or_a_refusal_without_the_library_too(
+    processes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "0")
+    monkeypatch.setenv("INFEROMETER_PROCESSES", processes)
     test_a_change_behind_the_readers_back_is_an_answer_with_that_loss_or_a_refusal(
         "kineto", CHANGES["removed"], tmp_path, monkeypatch
     )

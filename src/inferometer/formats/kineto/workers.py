@@ -162,7 +162,7 @@ class Crew:
         """Sections that may be there: of packed data, as many as there can be numbers."""
         if self._source.path is None or self._source.is_packed:
             return _MOST_SECTIONS
-        size = self._source.path.stat().st_size - self._at
+        size = (self._source.size or 0) - self._at
         return max(1, min(_MOST_SECTIONS, -(-size // self._sections.size)))
 
     def _read(self, numbers: int, workers: list["_Worker"]) -> Decoded | None:
