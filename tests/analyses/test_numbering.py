@@ -5,7 +5,14 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.analyses.numbering import number_by_first, number_keys, number_rows, order_in_time
+from inferometer.analyses.numbering import (
+    number_by_first,
+    number_keys,
+    number_rows,
+    order_by,
+    order_in_time,
+    sum_by,
+)
 
 ROW = st.tuples(st.integers(0, 3) | st.none(), st.sampled_from(["x", "b", "a", None]))
 
@@ -55,3 +62,14 @@ def test_numbers_beyond_16_bits_are_put_in_order_too() -> None:
     order = order_in_time(np.array([2**16, 3, 2**16]), np.array([5, 7, 4]))
     assert order is not None
     assert order.tolist() == [1, 2, 0]
+
+
+@given(st.lists(st.integers(-3, 3) | st.integers(2**16 - 2, 2**16 + 2), max_size=20))
+def test_any_numbers_are_put_in_order_and_equal_ones_stay(number: list[int]) -> None:
+    assert order_by(np.array(number, dtype=np.int64)).tolist() == sorted(range(len(number)), key=lambda i: number[i])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**58)), max_size=20))
+def test_sums_are_exact_beyond_what_floating_point_holds(rows: list[tuple[int, int]]) -> None:
+    number, values = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    assert sum_by(number, values, 5).tolist() == [sum(ns for of, ns in rows if of == each) for each in range(5)]

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.analyses.numbering import order_by
+
 Numbers = NDArray[np.int64]
 _NEVER: Final = int(np.iinfo(np.int64).max)
 _MOST_LEVELS: Final = 2_000  # a pass over columns for each; one sweep is as quick
@@ -57,7 +59,7 @@ def find_nested(start_ns: Numbers, end_ns: Numbers) -> Nested | None:
     depth = np.arange(len(start_ns)) - np.searchsorted(np.sort(end_ns), start_ns, side="right")
     if depth.max() >= _MOST_LEVELS:
         return None
-    order = np.argsort(depth.astype(np.uint16), kind="stable")  # which sorts small numbers by radix
+    order = order_by(depth)
     levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
     parent = np.full(len(start_ns), -1, dtype=np.int64)
     for outer, inner in pairwise(levels):
@@ -105,7 +107,7 @@ def order_points(lane: Numbers, time_ns: Numbers) -> Numbers:
     """The order by lane and time, equal ones as they are; both come nearly sorted, which a stable sort knows to use."""
     order = np.argsort(time_ns, kind="stable")
     lanes = lane[order]
-    return order if (lanes[1:] >= lanes[:-1]).all() else order[np.argsort(lanes, kind="stable")]
+    return order if (lanes[1:] >= lanes[:-1]).all() else order[order_by(lanes)]
 
 
 def order_ranges(lane: Numbers, start_ns: Numbers, end_ns: Numbers, rank: Numbers | None = None) -> Numbers:
@@ -154,7 +156,7 @@ def _with_points(range_lane: Numbers, point_lane: Numbers) -> list[tuple[Numbers
     if len(range_lane) and range_lane.min() == range_lane.max():
         own = shared_lanes(range_lane[:1], point_lane)
         return [(slice(None), of_points) for _, of_points in own]
-    ranges = np.argsort(range_lane, kind="stable")
+    ranges = order_by(range_lane)
     return [(ranges[own], of_points) for own, of_points in shared_lanes(range_lane[ranges], point_lane)]
 
 

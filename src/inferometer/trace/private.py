@@ -3,7 +3,7 @@
 Names of kernels and calls, kinds and shapes are taken as they are: they come from compilers and runtimes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -31,14 +31,10 @@ def blank_batch(table: str, batch: pl.DataFrame, losses: Losses) -> pl.DataFrame
     return batch.with_columns(blanked) if blanked else batch
 
 
-def hold_secrets(texts: Mapping[str, pl.Series]) -> bool:
-    """Whether `blank_batch` would change columns of these names whose different values are `texts`."""
-    return any(
-        blank_secrets(text) != text
-        for name, values in texts.items()
-        if name not in AS_THEY_ARE
-        for text in _suspects(values)
-    )
+def hold_secrets(texts: Iterable[tuple[str, pl.Series]]) -> bool:
+    """Whether `blank_batch` would change any column, each given by its name and its different values."""
+    searched = [values.alias("") for name, values in texts if name not in AS_THEY_ARE]
+    return bool(searched) and any(blank_secrets(text) != text for text in _suspects(pl.concat(searched)))
 
 
 def blank_facts(facts: Facts, losses: Losses) -> Facts:

@@ -9,6 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, NO_CALL, find_calls
+from inferometer.analyses.nesting import order_ranges
+from inferometer.analyses.numbering import order_by, sum_by
 from inferometer.analyses.timeline.lanes.events import LONGEST_NS, NO_TIE, Category, Lane, Lanes, Numbers, Samples
 from inferometer.analyses.timeline.lanes.rows import MOST_ROWS, stack_rows
 from inferometer.analyses.timeline.lanes.samples import find_samples
@@ -63,12 +65,12 @@ def _arranged(trace: Trace, pieces: Sequence[Piece], span: tuple[int, int], samp
     dur = dur if (dur >= 0).all() else np.maximum(dur, 0)
     names, category_of, categories, name = _names(pieces, dur)
 
-    order = _in_time(lane, start, dur)
+    order = order_ranges(lane, start, start + dur)
     lanes, row, is_drawn = _rows([places[i] for i in in_order], lane[order], start[order], dur[order])
     if not is_drawn.all():
         order, row = order[is_drawn], row[is_drawn]
     if not (row[1:] >= row[:-1]).all():
-        by_row = np.argsort(row, kind="stable")
+        by_row = order_by(row)
         order, row = order[by_row], row[by_row]
     rows = sum(each.rows for each in lanes)
     return Lanes(
@@ -85,18 +87,6 @@ def _arranged(trace: Trace, pieces: Sequence[Piece], span: tuple[int, int], samp
         categories=categories,
         samples=samples,
     )
-
-
-def _in_time(lane: NDArray[np.int32], start: Numbers, dur: Numbers) -> Numbers:
-    """What sorts by lane, start, and duration, the longest first; only lanes that aren't in order are sorted."""
-    order = np.argsort(lane, kind="stable")
-    of, at = lane[order], start[order]
-    is_in_order = (at[1:] > at[:-1]) | ((at[1:] == at[:-1]) & (dur[order][1:] <= dur[order][:-1]))
-    is_wrong = (of[1:] == of[:-1]) & ~is_in_order
-    for number in np.unique(of[1:][is_wrong]).tolist():
-        own = slice(*np.searchsorted(of, (number, number + 1)))
-        order[own] = order[own][np.lexsort((-dur[order[own]], start[order[own]]))]
-    return order
 
 
 def _rows(
@@ -128,7 +118,7 @@ def _names(pieces: Sequence[Piece], dur: Numbers) -> "_Named":
     category_of = np.array([number[sort] for piece in pieces for sort in piece.sorts], dtype=np.int32)
     offsets = np.cumsum([0, *(len(piece.names) for piece in pieces)])
     name = _joined([(piece.code + offset).astype(np.int32) for piece, offset in zip(pieces, offsets, strict=False)])
-    sums = [int(dur[category_of[name] == number].sum()) for number in range(len(sorts))]
+    sums = sum_by(category_of[name], dur, len(sorts)).tolist()
     return names, category_of, tuple(Category(*sort, ns) for sort, ns in zip(sorts, sums, strict=True)), name
 
 

@@ -4,6 +4,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from inferometer.analyses.numbering import order_by
 from inferometer.analyses.timeline.lanes.events import Numbers
 
 MOST_ROWS = 256
@@ -24,7 +25,7 @@ def stack_rows(start_ns: Numbers, dur_ns: Numbers) -> Numbers:
     if (start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]).all():
         return np.zeros(len(start_ns), dtype=np.int64)
     depth = np.arange(len(start_ns)) - np.searchsorted(np.sort(end_ns), start_ns, side="right")
-    order = np.argsort(depth, kind="stable")
+    order = order_by(depth)
     is_same_row = np.diff(depth[order]) == 0
     if (start_ns[order][1:] >= end_ns[order][:-1])[is_same_row].all():
         return depth

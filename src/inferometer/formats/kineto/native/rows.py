@@ -37,7 +37,7 @@ class SectionRows:
     def add(self, section: Decoded) -> bool:
         """Add it; False, with nothing added, where Python must read it: a text looks secret, or an event is broken."""
         tables = [table for table in self._tables if section.rows(table)]
-        if any(hold_secrets(section.texts(table)) for table in tables):
+        if hold_secrets(item for table in tables for item in section.texts(table).items()):
             return False
         foreign = section.foreign
         try:
@@ -49,7 +49,8 @@ class SectionRows:
         if any(event.cat in TABLE_OF for event in events):  # its category is written with escapes
             return False
         self._sorter.take_pairs([event for event in events if event.ph in ("B", "E")])
-        self._add(_by_batch(section.groups(), foreign, events), frames)
+        told = {table: _told(frame) for table, frame in frames.items()}
+        self._add(_by_batch(section.groups(), foreign, events), told)
         self._out.add("collectives", *collectives)
         if TableNumber.CALLS in frames:
             self._sorter.columns.call_processes.update(frames[TableNumber.CALLS]["process"].unique())
@@ -87,6 +88,11 @@ class SectionRows:
         return len(args), columns | {
             name: [getattr(a, name) for a in args] for name in CollectiveArgs.__struct_fields__
         }
+
+
+def _told(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns that hold any value."""
+    return frame.select(each for each in frame if each.null_count() < frame.height)
 
 
 def _titles(table: TableNumber) -> tuple[str, ...]:
