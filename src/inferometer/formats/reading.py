@@ -29,8 +29,7 @@ def read_source(
 ) -> "Trace":
     """Read the tables asked for; the rest as in `TraceBuilder`, whose own measure of memory is the default."""
     try:
-        if fmt.start:
-            fmt.start(source, _asked(tables, fmt))
+        begin(source, fmt, tables)
         from inferometer.trace.builder import MEMORY_BUDGET_BYTES, TraceBuilder
 
         memory_bytes = memory_bytes or MEMORY_BUDGET_BYTES
@@ -38,6 +37,12 @@ def read_source(
         return fill(builder, source, fmt)
     finally:
         source.stop_ahead()
+
+
+def begin(source: Source, fmt: Format, tables: "Wanted") -> None:
+    """Begin what can be done before `read_source`, which goes on with it, and before polars is imported."""
+    if fmt.start and source.ahead is None:
+        fmt.start(source, _asked(tables, fmt))
 
 
 def _asked(tables: "Wanted", fmt: Format) -> Mapping[str, Collection[str] | None] | None:

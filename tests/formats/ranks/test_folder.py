@@ -433,6 +433,38 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     return run
 
 
+def test_the_next_file_is_begun_before_its_turn_and_ended_when_there_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+    ended: list[str] = []
+
+    class Work:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def close(self) -> None:
+            ended.append(self.name)
+
+    def start(source: Source, tables: Any) -> None:
+        began.append(Path(source.name).name)
+        source.ahead = Work(began[-1])
+
+    def fail(source: Source, *given: Any, **named: Any) -> Trace:
+        source.stop_ahead()  # as reading it does
+        if Path(source.name).name == "b.json":
+            raise KeyboardInterrupt
+        assert began == ["a.json", "b.json"]
+        raise InputError("a.json: broken")
+
+    fill(folder, a__json=profile(0), b__json=profile(1), c__json=profile(2), d__json=profile(3))
+    monkeypatch.setattr("inferometer.formats.kineto.ahead.start", start)
+    monkeypatch.setattr("inferometer.formats.ranks.reading.read_source", fail)
+    with pytest.raises(KeyboardInterrupt):
+        inferometer.open(folder, {"launches"})
+    assert began == ended == ["a.json", "b.json", "c.json"]
+
+
 def test_commands_take_a_folder_and_a_rank(folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     fill(folder, rank0__json=profile(0, name="zero"), rank1__json=profile(1, name="one"))
     _, text, _ = run("summary", folder, "--json")

@@ -1,13 +1,15 @@
 """A folder of ranks as one trace: every file is read by its own format, and their traces are combined.
 
 A file that can't be read is a loss of severity error; the others are read all the same. Files are read one after the
-other, each in its part of the memory budget.
+other, each in its part of the memory budget; what can begin before a file's turn has begun by then.
 """
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from inferometer.errors import InputError, Unavailable, UnknownName, printable
@@ -15,7 +17,7 @@ from inferometer.formats.ranks.listing import Listing, Profile, list_profiles
 from inferometer.formats.ranks.numbering import Candidate, Numbered, number_ranks
 from inferometer.formats.ranks.remarks import count_losses, find_notes
 from inferometer.formats.ranks.skew import find_skews
-from inferometer.formats.reading import known_tables, open_store, read_source
+from inferometer.formats.reading import begin, known_tables, open_store, read_source
 from inferometer.formats.source import Limits, Progress, Source
 from inferometer.privacy.metadata import join_names
 from inferometer.trace.builder import MEMORY_BUDGET_BYTES, Wanted
@@ -56,10 +58,11 @@ def open_ranks(folder: Path, how: Reading, progress: Progress | None = None) -> 
     traces: dict[Path, Trace] = {}
     errors: dict[Path, InputError | Unavailable] = {profile.path: profile.error for profile in chosen if profile.error}
     with ExitStack() as opened:
-        for i, profile in enumerate(chosen):
+        sources = opened.enter_context(closing(_sources(chosen, tables, how.limits, total)))
+        for i, (profile, source) in enumerate(sources):
             try:
                 if not profile.error:
-                    traces[profile.path] = _read(profile, tables, how, total.of(profile), i, len(chosen))
+                    traces[profile.path] = _read(profile, source, tables, how, i, len(chosen))
                     opened.callback(traces[profile.path].close)
             except (InputError, Unavailable) as error:
                 errors[profile.path] = error
@@ -112,16 +115,37 @@ def _choose(
     return [profile for profile, each in zip(profiles, numbered, strict=True) if not ranks.isdisjoint(each.ranks)]
 
 
-def _read(
-    profile: Profile, tables: Wanted, how: Reading, progress: Progress | None, position: int, files: int
-) -> Trace:
-    if profile.format is None:
+def _sources(
+    profiles: Sequence[Profile], tables: Wanted, limits: Limits | None, total: "_Total"
+) -> Generator[tuple[Profile, Source | None]]:
+    """Each profile with its file, None of a store and of what can't be read; reading of the one after it has begun."""
+    made = (_begun(each, tables, limits, total.of(each)) for each in profiles)
+    waiting = deque(islice(made, 1))
+    try:
+        for profile in profiles:
+            waiting.extend(islice(made, 1))
+            yield profile, waiting.popleft()
+    finally:
+        for source in filter(None, waiting):
+            source.stop_ahead()
+
+
+def _begun(profile: Profile, tables: Wanted, limits: Limits | None, progress: Progress | None) -> Source | None:
+    if profile.format is None or profile.error:
+        return None
+    source = Source(profile.path, limits=limits, progress=progress)
+    with suppress(InputError):  # reading it says what is wrong
+        begin(source, profile.format, tables)
+    return source
+
+
+def _read(profile: Profile, source: Source | None, tables: Wanted, how: Reading, position: int, files: int) -> Trace:
+    if profile.format is None or source is None:
         return open_store(profile.path, tables)
     folder = None
     if how.work:
         folder = how.work / str(position)
         folder.mkdir(parents=True)
-    source = Source(profile.path, limits=how.limits, progress=progress)
     return read_source(source, profile.format, tables, memory_bytes=MEMORY_BUDGET_BYTES // files, folder=folder)
 
 

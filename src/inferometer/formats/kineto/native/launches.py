@@ -14,7 +14,7 @@ from inferometer.formats.kineto.cut import CutFailed, go_to_events, learn_separa
 
 RANGE_BYTES = 16 << 20
 """What a thread reads at a time."""
-REST_BYTES = 1 << 20
+REST_BYTES = 1 << 18
 """How much of the file's end is left to Python, which reads what stands around the events, too."""
 
 Report = Callable[[int], None]
