@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Final
 
 from benchmarks.answers import (
     Answer,
+    check_compare,
     check_findings,
     check_help,
     check_import,
@@ -34,22 +36,33 @@ from benchmarks.bars import (
 )
 from benchmarks.cases import REPETITIONS, REPETITIONS_LARGE, TOOL, Case, ours, peer
 from benchmarks.suite import Suite
-from benchmarks.trace_files import TraceFile, Truth, make_gzip, make_trace_file
+from benchmarks.trace_files import TraceFile, Truth, make_gzip, make_ranks, make_trace_file
 
 _STEPS: Final = {"full": (215, 860), "small": (1, 4)}  # full: 504 MB and 2.0 GB
+_RANKS: Final = {"full": (21, 40), "small": (1, 2)}  # steps, ranks; full: 40 files of 49 MB
+_CHANGED: Final = ("--slow silu 6", "silu")  # of the candidate
+_HTA_S: Final = 34.6  # that HTA took for 504 MB where bars were set in seconds
 
 
 def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[Case], list[TraceFile]]:
     steps, steps_large = _STEPS[size]
     plain, large = make_trace_file(steps, cache), make_trace_file(steps_large, cache)
     packed = make_gzip(plain)
-    cases = [*_plain(plain, packed), *_large(large)]
+    start, ranks = make_trace_file(1, cache), make_ranks(*_RANKS[size], cache)
+    candidate = make_trace_file(steps, cache, "slow", _CHANGED[0])
+    cases = [*_plain(plain, packed), *_large(large), *_start(start)]
+    cases.append(
+        ours(
+            "kernels-ranks", "kernels", ranks.path, ranks.truth, check_kernels, "--json", repetitions=REPETITIONS_LARGE
+        )
+    )
+    cases.append(_compare(plain, candidate, is_full=size == "full"))
     cases.append(peer("json-load", "json.load and a sum", Path(sys.executable), "json_load.py", plain, _read_peer))
     if peer_python is not None:
         script = "hta_breakdown.py"
         cases.append(peer("hta", "HTA, its defaults", peer_python, script, plain, _read_peer))
         cases.append(peer("hta-fastest", "HTA, its fastest", peer_python, script, plain, _read_peer, "--fastest"))
-    return cases, [plain, packed, large]
+    return cases, [plain, packed, candidate, large, ranks, start]
 
 
 def _plain(file: TraceFile, packed: TraceFile) -> Iterator[Case]:
@@ -74,6 +87,21 @@ def _large(file: TraceFile) -> Iterator[Case]:
     yield ours("kernels-store-large", "kernels", store, truth, check_kernels, "--json", repetitions=some)
 
 
+def _start(file: TraceFile) -> Iterator[Case]:
+    """What an answer takes where nearly nothing is read."""
+    yield ours("kernels-start", "kernels", file.path, file.truth, check_kernels, "--json")
+    yield ours("summary-start", "summary", file.path, file.truth, check_summary)
+
+
+def _compare(file: TraceFile, candidate: TraceFile, *, is_full: bool) -> Case:
+    def check(output: bytes, truth: Truth) -> Answer:
+        if not is_full:  # too few steps for a verdict
+            return Answer(None, f"{json.loads(output)['verdict']}: not gated")
+        return check_compare(output, truth, candidate.truth, _CHANGED[1])
+
+    return ours("compare", "compare", file.path, file.truth, check, candidate.path, "--json")
+
+
 def _read_peer(output: bytes, _: Truth) -> Answer:
     return read_peer(output)
 
@@ -91,6 +119,15 @@ _BARS: Final = (
     Bar("`findings`: time over HTA's", 1 / 13, show_fraction, ratio("findings", "hta")),
     Bar("`findings`: peak memory", 500 * MIB, show_mib, peak("findings")),
     Bar("`report`: time over HTA's", 1 / 10, show_fraction, ratio("report", "hta")),
+    Bar("`compare` of two: time over HTA's of one", 4 / _HTA_S, show_fraction, ratio("compare", "hta")),
+    Bar(
+        "`kernels`, 40 ranks: time ratio over size ratio, large file",
+        1.2,
+        show_factor,
+        growth("kernels-ranks", "kernels-large"),
+    ),
+    Bar("`kernels` of 2 MB: time over HTA's of 504 MB", 0.25 / _HTA_S, show_fraction, ratio("kernels-start", "hta")),
+    Bar("`summary` of 2 MB: time over HTA's of 504 MB", 0.4 / _HTA_S, show_fraction, ratio("summary-start", "hta")),
     Bar("`kernels` from the store: time", 1.0, show_seconds, seconds("kernels-store")),
     Bar("`kernels`, `.json.gz` over plain: time", 1.15, show_factor, ratio("kernels-gz", "kernels")),
     Bar("`--help`: time", 0.3, show_seconds, seconds("help")),
@@ -106,6 +143,8 @@ _NOTES: Final = """\
 - HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. The bars are on its
   defaults. Its fastest settings known are measured too: the ijson backend, which leaves Python frames unread, and the
   least arguments.
+- The folder of ranks holds about the bytes of the large file. Where a bar was set in seconds, its limit here is its
+  share of the time that HTA took then. `compare` is of two files with one kernel that was made slower.
 - Peers ran on the smaller file only: on the large one they would take too long, and nothing is extrapolated.
 - AMD's TraceLens is left out: it isn't on PyPI (the package of that name there is another project)."""
 

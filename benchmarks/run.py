@@ -31,7 +31,7 @@ from benchmarks.machine import describe_machine, fingerprint_source, our_version
 from benchmarks.processes import Measurement, ProcessFailed, Run, measure_process, own_peak_bytes
 from benchmarks.report import Benchmark, render_answers, render_json, render_markdown
 from benchmarks.suite import SIZES
-from benchmarks.trace_files import ROOT
+from benchmarks.trace_files import ROOT, size_of
 
 SUITES: Final = {suite.name: suite for suite in (ingest.SUITE, nsys.SUITE, scaling.SUITE)}
 
@@ -123,7 +123,7 @@ def _is_of(case: Case, words: Sequence[str]) -> bool:
 
 
 def _sizes(cases: Sequence[Case]) -> dict[str, int]:
-    return {case.name: case.source.stat().st_size for case in cases if case.source is not None}
+    return {case.name: size_of(case.source) for case in cases if case.source is not None}
 
 
 def _write(benchmark: Benchmark, results: Path) -> None:

@@ -26,6 +26,7 @@ _KINETO_TRUTH: Final = ROOT / "benchmarks" / "kineto_truth.py"
 _LOG_TRUTH: Final = ROOT / "benchmarks" / "log_truth.py"
 _NAMES: Final = ROOT / "benchmarks" / "name_lists.py"
 NAME_LABELS: Final = ROOT / "tests" / "names" / "data"
+_RANK: Final = b'"rank": 0, "world_size": 1,'  # in a trace's header
 _GZIP_LEVEL: Final = 9  # what torch.profiler's gzip.open() uses
 _CATEGORIES: Final = {  # of Kineto's events, by the table whose rows they become
     "launches": ("kernel", "gpu_memcpy", "gpu_memset"),
@@ -63,7 +64,7 @@ class TraceFile:
     @property
     def bytes(self) -> int:
         """Size on disk."""
-        return self.path.stat().st_size
+        return size_of(self.path)
 
 
 def make_trace_file(steps: int, cache: Path, kind: str = "eager", options: str = "") -> TraceFile:
@@ -105,6 +106,35 @@ def make_gzip(source: TraceFile) -> TraceFile:
 
     make_once(path, make, _key_path(source.path).read_text("utf-8"))
     return TraceFile(path, source.made_with, source.truth)
+
+
+def make_ranks(steps: int, ranks: int, cache: Path) -> TraceFile:
+    """A folder of so many ranks, each a trace of that many steps: the same events, under the rank's own number."""
+    one = make_trace_file(steps, cache)
+    folder = cache / f"ranks-{ranks}-{steps}"
+
+    def make(partial: Path) -> None:
+        partial.mkdir()
+        before, after = one.path.read_bytes().split(_RANK)
+        for rank in range(ranks):
+            of_rank = _RANK.replace(b": 0,", f": {rank},".encode()).replace(b": 1,", f": {ranks},".encode())
+            (partial / f"rank{rank}.json").write_bytes(before + of_rank + after)
+
+    make_once(folder, make, f"{ranks} {_key_path(one.path).read_text('utf-8')}")
+    kernels = {
+        name: {what: ranks * number for what, number in known.items()}
+        for name, known in one.truth.tables["kernels"].items()
+    }
+    truth = one.truth
+    rows = {table: ranks * number for table, number in truth.rows.items()}
+    known = Truth(
+        ranks * truth.launches,
+        ranks * truth.kernel_ns,
+        ranks * truth.events,
+        rows,
+        {**truth.tables, "kernels": kernels},
+    )
+    return TraceFile(folder, f"{ranks} times {one.made_with}", known)
 
 
 def make_export(kernels: int, cache: Path, known: Sequence[str], options: str = "") -> TraceFile:
@@ -193,6 +223,11 @@ def read_truth(path: Path) -> Truth:
         steps[step["phase"]].update(steps=1, wall_ns=step["end_ns"] - step["start_ns"])
     tables: dict[str, Mapping[str, Mapping[str, Any]]] = {"kernels": kernels, "steps": steps, "ops": ops}
     return Truth(said["kernels"], said["kernel_ns"], sum(events.values()), rows, tables)
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder."""
+    return sum(file.stat().st_size for file in path.rglob("*")) if path.is_dir() else path.stat().st_size
 
 
 def warm(path: Path) -> None:

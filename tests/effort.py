@@ -192,8 +192,8 @@ SAMPLED: Final = {
     "tests/record/test_generate_loops.py::*[[]*": 2,
     "tests/tools/test_make_kineto.py::*": 2,
     "tests/formats/kineto/test_damage.py::*": 3,
-    "tests/formats/kineto/test_sections.py::*[[]*": 3,
-    "tests/formats/kineto/native/test_sections.py::*[[]*": 3,
+    "tests/formats/kineto/test_sections.py::*[[]*": 6,
+    "tests/formats/kineto/native/test_sections.py::*[[]*": 6,
     "tests/formats/kineto/native/test_launches.py::*[[]*": 3,
     "tests/formats/test_serving_results.py::test_an_odd_value_*": 4,
     "tests/formats/rocpd/test_rocpd.py::test_odd_rows_*[[]*": 3,
@@ -209,6 +209,7 @@ SAMPLED: Final = {
     "tests/reports/perfetto/test_packets.py::test_a_real_capture_*[[]*": 3,
     "tests/reports/schemas/test_documents.py::test_documents_of_real_*[[]*": 6,
     "tests/reports/screen/test_pictures.py::test_every_row_of_a_real_*[[]*": 3,
+    "tests/reports/serve/test_browser.py::*": 2,
     "tests/reports/serve/test_work.py::test_a_file_of_each_format_*[[]*": 3,
 }
 """Many tests of one kind, most by their parameters, by pattern, of which CI runs one in so many; the others are

@@ -1,4 +1,4 @@
-"""Tests that take long, as measured: `make test` leaves them out, and CI draws some of each file's.
+"""Tests that take long, as measured: `make test` leaves them out, and CI draws some of each folder's.
 
 `slow_tests.tsv` has the CPU seconds of each such test, of its dearest parameters, with all extras on one core. To
 measure again: `CI=1 python -m pytest -p tools.cpu_of_tests --note-slow PATH...`; lines of tests that didn't run stay.
@@ -17,7 +17,7 @@ SLOW_S: Final = 0.3
 """CPU seconds above which a test is in the file."""
 
 DEAR_S: Final = 4.0
-"""CPU seconds from which on a test is drawn from the dear ones of all files, not from those of its own."""
+"""CPU seconds from which on a test is drawn from the dear ones of all folders, not from those of its own."""
 
 COLLECTED: Final = pytest.StashKey[frozenset[str]]()
 """All tests that pytest found, by node id, before any was left out."""
@@ -66,21 +66,21 @@ def slow_of(tests: Iterable[str]) -> set[str]:
 
 
 def drawn_out(tests: Iterable[str], turn: int) -> set[str]:
-    """Which of these, by node id, CI leaves out in this turn: of a file's slow ones it runs one in six.
+    """Which of these, by node id, CI leaves out in this turn: of a folder's slow ones it runs one in six.
 
-    Of fewer it runs one; of the dear ones of all files together it runs one in six. Which of them is drawn first
-    differs from file to file, so that each turn takes about as long.
+    Of fewer it runs one; of the dear ones of all folders together it runs one in six. Which of them is drawn first
+    differs from folder to folder, so that each turn takes about as long.
     """
     slow = slow_tests()
     pools = defaultdict(list)
     for test in sorted(tests):
         if seconds := slow.get(function_of(test)):
-            pools["" if seconds >= DEAR_S else test.partition("::")[0]].append(test)
+            pools["" if seconds >= DEAR_S else test.partition("::")[0].rpartition("/")[0]].append(test)
     return {
         test
-        for number, (file, alike) in enumerate(sorted(pools.items()))
+        for number, (folder, alike) in enumerate(sorted(pools.items()))
         for place, test in enumerate(alike)
-        if (place + number + turn) % (min(_ONE_IN, len(alike)) if file else _ONE_IN)
+        if (place + number + turn) % (min(_ONE_IN, len(alike)) if folder else _ONE_IN)
     }
 
 

@@ -9,9 +9,9 @@ from tests import slow
 from tests.effort import exhaustive_of, long_of
 from tests.slow import COLLECTED, DEAR_S, drawn_out, function_of, slow_of, slow_tests, write_slow
 
-SECONDS = {"tests/test_a.py::test_a": 0.4, "tests/test_a.py::test_b": 0.6, "tests/test_a.py::test_c": 3.0}
-FILES = "tests/test_a.py", "tests/test_b.py"
-SECONDS |= {"tests/test_b.py::test_a": 0.8, "tests/test_b.py::test_b": 2.0, "tests/test_c.py::test_alone": 3.9}
+SECONDS = {"tests/a/test_a.py::test_a": 0.4, "tests/a/test_a.py::test_b": 0.6, "tests/a/test_a.py::test_c": 3.0}
+FILES = "tests/a/test_a.py", "tests/b/test_b.py"
+SECONDS |= {"tests/b/test_b.py::test_a": 0.8, "tests/b/test_b.py::test_b": 2.0, "tests/c/test_c.py::test_alone": 3.9}
 
 
 @pytest.fixture
@@ -36,31 +36,36 @@ def test_what_was_not_run_stays_and_what_became_quick_goes(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("listed")
 def test_of_a_file_of_slow_tests_alone_the_fastest_stays_in_make_test() -> None:
-    assert slow_of([*SECONDS, "tests/test_b.py::test_quick"]) == {
-        *("tests/test_a.py::test_b", "tests/test_a.py::test_c", "tests/test_b.py::test_a", "tests/test_b.py::test_b")
+    assert slow_of([*SECONDS, "tests/b/test_b.py::test_quick"]) == {
+        *(
+            "tests/a/test_a.py::test_b",
+            "tests/a/test_a.py::test_c",
+            "tests/b/test_b.py::test_a",
+            "tests/b/test_b.py::test_b",
+        )
     }
 
 
 @pytest.mark.usefixtures("listed")
 def test_what_is_left_out_for_its_kind_is_no_reason_to_keep_another() -> None:
-    of_truth = ["tests/truth/test_a.py::test_of_a_capture", "tests/test_a.py::test_a"]
+    of_truth = ["tests/truth/test_a.py::test_of_a_capture", "tests/a/test_a.py::test_a"]
     assert long_of(of_truth) == {"tests/truth/test_a.py::test_of_a_capture"}
 
 
 @pytest.mark.usefixtures("listed")
-def test_ci_draws_one_in_six_slow_tests_of_a_file_and_one_of_fewer() -> None:
-    further = [f"tests/test_a.py::test_c[{number}]" for number in range(5)]
+def test_ci_draws_one_in_six_slow_tests_of_a_folder_and_one_of_fewer() -> None:
+    further = [f"tests/a/test_a.py::test_c[{number}]" for number in range(5)]
     runs = [{*SECONDS, *further} - drawn_out([*SECONDS, *further], turn) for turn in range(6)]
     in_all = Counter(test for run in runs for test in run)
     assert all(len(run) >= len(FILES) for run in runs)
-    assert {in_all[test] for test in (*further, "tests/test_a.py::test_b")} == {1}
-    assert [names_in("tests/test_b.py", run) for run in runs] == [["test_b"], ["test_a"]] * 3
-    assert all("tests/test_c.py::test_alone" in run for run in runs)
+    assert {in_all[test] for test in (*further, "tests/a/test_a.py::test_b")} == {1}
+    assert [names_in("tests/b/test_b.py", run) for run in runs] == [["test_b"], ["test_a"]] * 3
+    assert all("tests/c/test_c.py::test_alone" in run for run in runs)
 
 
 @pytest.mark.usefixtures("listed")
-def test_ci_draws_one_in_six_dear_tests_of_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    dear = {f"tests/test_{file}.py::test_{name}": DEAR_S for file in "abcd" for name in "xyz"}
+def test_ci_draws_one_in_six_dear_tests_of_all_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    dear = {f"tests/{file}/test_{file}.py::test_{name}": DEAR_S for file in "abcd" for name in "xyz"}
     monkeypatch.setattr(slow, "slow_tests", lambda: dear)
     runs = [dear.keys() - drawn_out(dear, turn) for turn in range(6)]
     assert [len(run) for run in runs] == [2] * 6
