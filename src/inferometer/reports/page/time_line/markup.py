@@ -103,7 +103,7 @@ def _fitting(line: TimeLine, most_bytes: int) -> tuple[bytes | None, Excerpt]:
     room = most_bytes
     while True:
         excerpt = fit_excerpt(lanes, room)
-        packed = pack(excerpt, more=more)
+        packed = pack(excerpt, more=more, most_bytes=most_bytes)
         if len(packed) <= most_bytes:
             return packed, excerpt
         if room < _LEAST:

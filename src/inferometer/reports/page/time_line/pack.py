@@ -43,19 +43,25 @@ MAGIC = b"IFTL"
 VERSION = 1
 _LONGEST_NAME = 2_000
 _LABEL = 80
-_LEVEL = 6
+_LEVEL = 2  # of isal's: 7 % larger than by zlib's 6, in a tenth of the time
+_BETTER_LEVEL = 6  # of zlib's
 
 Columns = dict[str, tuple[NDArray[Any], int]]
 
 
-def pack(excerpt: Excerpt, *, whole: bool = True, more: Mapping[str, Any] | None = None) -> bytes:
-    """The excerpt as bytes; the same excerpt gives the same ones.
+def pack(
+    excerpt: Excerpt, *, whole: bool = True, more: Mapping[str, Any] | None = None, most_bytes: int | None = None
+) -> bytes:
+    """The excerpt as bytes; the same excerpt gives the same ones on the same kind of processor.
 
     Args:
         excerpt: Of the whole time line, or of a window.
         whole: Ties are between events of the excerpt; else events say their place in the whole time line.
         more: What else the header has.
+        most_bytes: Where it takes more, it is packed again, better and slower. It may still take more then.
     """
+    from isal import igzip
+
     line = excerpt.lanes
     used = np.unique(np.concatenate((line.name[excerpt.single].astype(np.int64), excerpt.slices.name)))
     columns = _events(excerpt, used, whole=whole) | _slices(excerpt, used) | _samples(line)
@@ -82,11 +88,14 @@ def pack(excerpt: Excerpt, *, whole: bool = True, more: Mapping[str, Any] | None
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     parts = [MAGIC, VERSION.to_bytes(4, "little"), len(text).to_bytes(4, "little"), text]
     parts += [_planes(values, width) for values, width in columns.values()]
-    return gzip.compress(b"".join(parts), _LEVEL, mtime=0)
+    plain = b"".join(parts)
+    packed: bytes = igzip.compress(plain, _LEVEL, mtime=0)
+    has_room = most_bytes is None or len(packed) <= most_bytes
+    return packed if has_room else gzip.compress(plain, _BETTER_LEVEL, mtime=0)
 
 
 def packed_size(excerpt: Excerpt) -> int:
-    """About how many bytes its columns take: packed faster, and less well, than `pack` does."""
+    """About how many bytes its columns take: each packed by itself, a little less well than `pack` does."""
     from isal import isal_zlib
 
     line = excerpt.lanes
