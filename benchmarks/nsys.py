@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.answers import check_calls, check_import, check_kernels, check_spans, check_summary, check_timeline
-from benchmarks.bars import GB, Bar, peak, ratio, seconds, show_fraction, show_gb, show_seconds
+from benchmarks.answers import (
+    Answer,
+    check_calls,
+    check_findings,
+    check_import,
+    check_kernels,
+    check_report,
+    check_spans,
+    check_summary,
+    check_timeline,
+    read_peer,
+)
+from benchmarks.bars import GB, Bar, peak, ratio, seconds, show_factor, show_fraction, show_gb, show_seconds
 from benchmarks.cases import REPETITIONS_LARGE, Case, ours, peer
 from benchmarks.suite import Suite
-from benchmarks.trace_files import TraceFile, make_export
+from benchmarks.trace_files import TraceFile, Truth, make_export
 
 _KERNELS: Final = {"full": (1_000_000, 10_000_000), "small": (10_000, 40_000)}
 _RANGES: Final = "--nvtx launches"  # a range around each call: more than one a kernel
+_COLUMNS: Final = "two columns by ADBC"
+_COLUMNS_S: Final = 0.9  # that these took of ten million kernels where bars were set in seconds
 _PEERS: Final = {
     "two": "sqlite3, aggregates for median and deviation",
     "grouped": "sqlite3, one aggregate for both",
@@ -27,10 +42,15 @@ def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[
     file = make_export(kernels, cache, ("kernels", "calls", "spans", "devices"), _RANGES)
     large = make_export(kernels_large, cache, ("kernels",))
     cases = [*_usual(file), *_large(large)]
+    cases.append(peer("columns", _COLUMNS, Path(sys.executable), "adbc_columns.py", large, _read_peer))
     if peer_python is not None:
         for way, title in _PEERS.items():
             cases.append(peer(way, title, peer_python, "sqlite_kernels.py", large, check_kernels, way))
     return cases, [file, large]
+
+
+def _read_peer(output: bytes, _: Truth) -> Answer:
+    return read_peer(output)
 
 
 def _usual(file: TraceFile) -> Iterator[Case]:
@@ -49,11 +69,34 @@ def _large(file: TraceFile) -> Iterator[Case]:
         "import-large", "import", file.path, truth, check_import, "-o", store, "--json", repetitions=some, makes=store
     )
     yield ours("kernels-store-large", "kernels", store, truth, check_kernels, "--json", repetitions=some)
+    yield ours("summary-large", "summary", file.path, truth, check_summary, repetitions=some)
+    yield ours("findings-large", "findings", file.path, truth, check_findings, "--json", repetitions=some)
+    page = file.path.with_suffix(".html")
+    check = partial(check_report, made=page)
+    yield ours("report-large", "report", file.path, truth, check, "-o", page, "--json", repetitions=some, makes=page)
 
 
 _BARS: Final = (
     Bar("`kernels`, large file: time over two aggregates'", 1 / 4, show_fraction, ratio("kernels-large", "two")),
     Bar("`kernels`, large file: peak memory", 1.0 * GB, show_gb, peak("kernels-large")),
+    Bar(
+        "`kernels`, large file: time over its columns'",
+        1.2 / _COLUMNS_S,
+        show_factor,
+        ratio("kernels-large", "columns"),
+    ),
+    Bar(
+        "`summary`, large file: time over its columns'", 8 / _COLUMNS_S, show_factor, ratio("summary-large", "columns")
+    ),
+    Bar(
+        "`findings`, large file: time over its columns'",
+        8 / _COLUMNS_S,
+        show_factor,
+        ratio("findings-large", "columns"),
+    ),
+    Bar("`findings`, large file: peak memory", 4.0 * GB, show_gb, peak("findings-large")),
+    Bar("`report`, large file: peak memory", 3.0 * GB, show_gb, peak("report-large")),
+    Bar("`spans`, a million of each: time over the columns'", 3 / _COLUMNS_S, show_factor, ratio("spans", "columns")),
     Bar("`spans`, a million ranges and launches: time of all", 10.0, show_seconds, seconds("spans")),
     Bar("`kernels`, large file: time over one aggregate's", None, show_fraction, ratio("kernels-large", "grouped")),
     Bar("`kernels`, large file: over one over all rows", None, show_fraction, ratio("kernels-large", "aggregate")),
@@ -70,7 +113,9 @@ _NOTES: Final = """\
   the median and one for the deviation, which SQL lacks. Quicker ways are measured too, and have no bar: both statistics
   in one aggregate; one over all rows, sorted by NumPy; and the quickest known, in which SQLite joins rows to text and
   NumPy reads it. What else was tried stands in `benchmarks/peers/sqlite_kernels.py`.
-- Peers run on one core; ours reads on two. CPU time is next to the wall time.
+- Two columns by ADBC are the least that reading takes: a name's id and a duration of every kernel, read as we read
+  them, and added up. Bars that were set in seconds are given as multiples of its time then.
+- Other peers run on one core; ours reads on two. CPU time is next to the wall time.
 - The smaller file has a named range around every call that launches, and one around every layer and step. The bar on
   `spans` is on the whole process: reading the file, tying launches to calls and these to ranges, and the table."""
 

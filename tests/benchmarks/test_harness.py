@@ -101,7 +101,7 @@ def test_a_small_run_on_exports_checks_every_answer_and_every_peer_s(tmp_path: P
     data = json.loads(path.read_text("utf-8"))
     cases = {case["name"]: case for case in data["cases"]}
     assert {"kernels", "summary", "calls", "timeline", "spans", "kernels-large", "import-large"} <= cases.keys()
-    assert {name for name, case in cases.items() if case["peer"]} == {"two", "grouped", "aggregate", "text"}
+    assert {name for name, case in cases.items() if case["peer"]} == {"columns", "two", "grouped", "aggregate", "text"}
     assert all(case["kernel_ns"] in (None, case["true_kernel_ns"]) for case in cases.values())
     assert None not in {bar["value"] for bar in data["bars"]}, "every bar finds its cases"
     assert data["versions"]["peers"].keys() == {"python", "sqlite", "numpy"}
