@@ -28,6 +28,7 @@ from benchmarks.trace_files import TraceFile, Truth, make_export
 _KERNELS: Final = {"full": (1_000_000, 10_000_000), "small": (10_000, 40_000)}
 _RANGES: Final = "--nvtx launches"  # a range around each call: more than one a kernel
 _COLUMNS: Final = "two columns by ADBC"
+_FEW: Final = 2  # of what takes minutes
 _COLUMNS_S: Final = 0.9  # that these took of ten million kernels where bars were set in seconds
 _PEERS: Final = {
     "two": "sqlite3, aggregates for median and deviation",
@@ -69,11 +70,11 @@ def _large(file: TraceFile) -> Iterator[Case]:
         "import-large", "import", file.path, truth, check_import, "-o", store, "--json", repetitions=some, makes=store
     )
     yield ours("kernels-store-large", "kernels", store, truth, check_kernels, "--json", repetitions=some)
-    yield ours("summary-large", "summary", file.path, truth, check_summary, repetitions=some)
-    yield ours("findings-large", "findings", file.path, truth, check_findings, "--json", repetitions=some)
+    yield ours("summary-large", "summary", file.path, truth, check_summary, repetitions=_FEW)
+    yield ours("findings-large", "findings", file.path, truth, check_findings, "--json", repetitions=_FEW)
     page = file.path.with_suffix(".html")
     check = partial(check_report, made=page)
-    yield ours("report-large", "report", file.path, truth, check, "-o", page, "--json", repetitions=some, makes=page)
+    yield ours("report-large", "report", file.path, truth, check, "-o", page, "--json", repetitions=_FEW, makes=page)
 
 
 _BARS: Final = (

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,21 @@ def test_an_odd_row_needs_no_memory_for_a_billion(tmp_path: Path) -> None:
     surroundings = {**os.environ, "POLARS_MAX_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, env=surroundings, check=False)
     assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr.decode()
+
+
+def test_a_database_that_is_being_written_is_not_called_damaged(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlite3.connect", partial(sqlite3.connect, timeout=0))
+    writing = sqlite3.connect(good, isolation_level=None)
+    writing.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(
+            FormatError, match=r"good\.sqlite: another program has locked this SQLite database"
+        ) as raised:
+            inferometer.open(good)
+    finally:
+        writing.close()
+    assert raised.value.hint == "Try again when it is done."
+    assert rows(inferometer.open(good), "launches")
 
 
 def test_a_message_of_the_database_may_quote_bytes_that_are_no_text(good: Path) -> None:

@@ -139,6 +139,11 @@ class SqliteExport:
             finally:
                 connection.close()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # a message quotes bytes of the file
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
+                raise FormatError(
+                    f"{self.name}: another program has locked this SQLite database, as one that writes it does",
+                    hint="Try again when it is done.",
+                ) from error
             raise FormatError(
                 f"{self.name}: not readable as an SQLite database: {clean(str(error))}", hint=self._damaged
             ) from error
