@@ -22,7 +22,7 @@ URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://.")
 """How the name of something that must be fetched begins."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 18
-_BLOCK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 20
 
 Progress = Callable[[int, int | None], None]
 
