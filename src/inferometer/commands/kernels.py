@@ -162,17 +162,19 @@ def _by_ops(source: TraceArgument, asked: _Asked) -> "Result":
 
 
 def _table(source: TraceArgument, asked: _Asked) -> "KernelTable":
-    from inferometer.analyses.selection import Selection
-    from inferometer.analyses.tables.kernels import kernel_table
-
     chosen = {"device": asked.device, "stream": asked.stream, "rank": asked.rank}
     selected = [column for column, value in chosen.items() if value is not None]
     tied = () if asked.counters is None else _TIED
     needed = None if asked.between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected, *tied)}
     counters = None if asked.counters is None else open_counters(source, asked.counters)
     rank = None if asked.between else asked.rank  # a window counts from the start of all ranks
+    trace = source.open(needed, rank=rank)  # before polars is imported: it is, while the file is read
+
+    from inferometer.analyses.selection import Selection
+    from inferometer.analyses.tables.kernels import kernel_table
+
     return kernel_table(
-        source.open(needed, rank=rank),
+        trace,
         Selection(asked.device, asked.stream, asked.rank, asked.between),
         sort=asked.sort,
         top=asked.top,

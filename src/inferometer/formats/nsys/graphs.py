@@ -10,9 +10,9 @@ import polars as pl
 
 from inferometer.formats.databases.export import Export
 from inferometer.formats.nsys.ids import Strings, process_of, thread_of
-from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.losses import Losses
+from inferometer.trace.timed_rows import keep_timed
 
 NODES = "CUDA_GRAPH_NODE_EVENTS"
 

@@ -7,8 +7,8 @@ import polars as pl
 from inferometer.formats.databases.export import Export
 from inferometer.formats.nsys.ids import Strings, process_of, thread_of
 from inferometer.formats.nsys.tracks import Tracks
-from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder, Values
+from inferometer.trace.timed_rows import keep_timed
 
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 NVTX = "NVTX_EVENTS"

@@ -10,8 +10,8 @@ import polars as pl
 from inferometer.formats.databases.export import Export, read_all
 from inferometer.formats.nsys.ids import Strings
 from inferometer.formats.nsys.tracks import Tracks
-from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.timed_rows import keep_timed
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 
-from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder, Values
 from inferometer.trace.tables import ALL_TABLES
+from inferometer.trace.timed_rows import keep_timed
 
 _AXES = "xyz"
 _GRIDS = tuple(f"grid_{axis}" for axis in _AXES)
