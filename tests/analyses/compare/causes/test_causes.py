@@ -355,9 +355,11 @@ def test_json_holds_all_of_a_cause() -> None:
     }  # fmt: skip
 
 
-def test_both_runs_need_ticks() -> None:
-    assert CAUSE.has_ticks
-    assert not replace(CAUSE, ticks=(4, 7)).has_ticks
-    assert not replace(CAUSE, ticks=(7, 4)).has_ticks
+def test_both_runs_need_ticks_but_for_what_was_told_already() -> None:
+    open_ = replace(CAUSE, q=0.2)
+    assert open_.has_ticks
+    assert not replace(open_, ticks=(4, 7)).has_ticks
+    assert not replace(open_, ticks=(7, 4)).has_ticks
+    assert replace(open_, ticks=(4, 7)).needed_ticks == 6
+    assert replace(CAUSE, ticks=(4, 7)).has_ticks  # of several metrics that moved together each is clearer
     assert not replace(CAUSE, ticks=(3, 500)).has_ticks
-    assert replace(CAUSE, ticks=(4, 7)).needed_ticks == 6
