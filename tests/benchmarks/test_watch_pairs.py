@@ -133,7 +133,8 @@ def test_right_is_what_was_done(verdict: str, metric: str | None, sentence: str,
 @pytest.mark.parametrize(("late", "holds"), [(1, True), (2, False)])
 def test_bars_are_of_the_rows_that_count(late: int, holds: bool) -> None:
     rows = [_row(steps=30, judged="right", recovered=True)] * (10 - late) + [_row(steps=31, judged="wrong")] * late
-    rows += [_row(counts=False)] * 5
+    loaded = {"others": 0.98, "counts": False}
+    rows += [_row(counts=False)] * 5 + [_row(steps=3, outside=(Longer(40, 1.01, 0.5),), **loaded)]
     bars = pair_bars(rows)
     assert bars[f"labelled pairs: alarm within 30 steps in 9 of 10 ({10 - late} of 10)"] is holds
     assert bars[f"labelled pairs: cause first in 9 of 10 ({10 - late} of 10)"] is holds
@@ -157,7 +158,7 @@ def test_the_table_has_every_row_and_why_it_misses_a_bar() -> None:
     )
     every = of_all([asdict(row) for row in [*rows, _row(others=0.98, counts=False, steps=30, judged="right")]])
     assert every.startswith("Of all 4 whose steps took 1.1 times as long or more")
-    assert every.endswith("alarm within 30 steps in 2, cause first in 2.")
+    assert every.endswith("alarm within 30 steps in 2, cause first in 2; alarms on normal steps: 1; 1 of 3 ends seen.")
     assert (
         "- gpu, CPU, a pair: no times; one more alarm, slower without the fault: 40 steps took 1.10 times as long as "
         "the other normal ones (by chance: 0.0001); one more alarm, a false alarm: 40 steps took 1.01 times as long as "
