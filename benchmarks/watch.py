@@ -27,7 +27,8 @@ from typing import Any, Final
 import numpy as np
 from benchmarks.machine import describe_machine, our_versions, use_cores
 from benchmarks.watch_load import HOUR_S, Load
-from benchmarks.watch_pairs import SHARE, STEPS, pair_bars, pairs_table, rows
+from benchmarks.watch_pairs import SHARE, STEPS, rows
+from benchmarks.watch_pairs_page import of_all, pair_bars, pairs_table
 from benchmarks.watch_planted import TIMES as RECORDED_TIMES
 from benchmarks.watch_planted import normal_steps, plant
 
@@ -208,6 +209,8 @@ def page_of(found: dict[str, Any]) -> str:
         f"A step took {normal['us_per_step']:.0f} µs of the processor.",
         "",
         *pairs_table(found["pairs"]),
+        "",
+        of_all(found["pairs"]),
         "",
         *_recorded_lines(found["recorded"]),
         "",

@@ -5,6 +5,10 @@ the fault came and went. Each is watched as `inferometer watch` does it: causes 
 end of the slow time, of the steps that came until then. What is right is what `truth.json` says, or, of pairs that came
 without one, `TRUTHS`.
 
+A recording counts by the state of its machine, whatever was made of it: where other programs used more than a quarter
+of a core in its normal time, or in its fault where that runs none, they are a fault of their own. What they used is
+what the recording's own counters say.
+
 A recording that is labelled normal may have become slower by itself. So an alarm that belongs to no fault is looked at
 by another way than the watcher's (`watch_shuffled.py`): whether its steps took longer than the other steps of that
 recording, and not by chance.
@@ -16,6 +20,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -43,6 +48,9 @@ STEPS, SHARE = 30, 0.9
 PUBLISHED: Final = "GPU, published tables"
 LONGER: Final = 1.1
 """A recorded fault counts where its steps take at least so many times as long."""
+
+OTHERS: Final = 0.25
+"""Cores that other programs may have used next to one that counts."""
 
 _UNLIKE: Final = 0.5  # a fault makes no step so much faster
 
@@ -75,8 +83,24 @@ class Labelled:
         return float(took[slice(*slow)].mean() / took[is_normal].mean())
 
     def counts(self, slow: tuple[int, int]) -> bool:
-        """Whether the bars count it: not where the fault did little, or steps of the two runs are unlike."""
-        return self.times(slow) >= LONGER
+        """Whether the bars count it: not where the fault did little, steps are unlike, or other programs ran."""
+        return self.times(slow) >= LONGER and (self.others or 0.0) <= OTHERS
+
+    @cached_property
+    def others(self) -> float | None:
+        """Cores that other programs used, the more of normal and slow time; where the fault is one, in normal time."""
+        times = [*self._normal_ns()]
+        parts = [times, [self._ns(slow) for slow in self.slow]] if self.truth.get("parallel") == "" else [times]
+        used = [cores for part in parts if (cores := others_cores(self.trace, part)) is not None]
+        return max(used, default=None)
+
+    def _ns(self, steps: tuple[int, int]) -> tuple[int, int]:
+        return self.steps[steps[0]].start_ns, self.steps[steps[1] - 1].end_ns
+
+    def _normal_ns(self) -> Iterator[tuple[int, int]]:
+        ends = [0, *(end for _, end in self.slow)]
+        begins = [*(begin for begin, _ in self.slow), len(self.steps)]
+        yield from (self._ns(each) for each in zip(ends, begins, strict=True) if each[0] < each[1])
 
     def normal_around(self, step: int) -> tuple[int, int]:
         """The stretch without a fault that a step lies in, or that ends before the fault that it lies in."""
@@ -84,20 +108,36 @@ class Labelled:
         return first, min((begin for begin, _ in self.slow if begin > first), default=len(self.steps))
 
 
+def others_cores(trace: Trace, parts: Sequence[tuple[int, int]]) -> float | None:
+    """Cores that programs other than the recorded one used in parts of the time, on average; None where not sampled.
+
+    How many cores there are follows from the program's own use, which is sampled of one core and of all.
+    """
+    within = pl.any_horizontal([pl.col("time_ns").is_between(*part) for part in parts])
+    means = trace.counters.filter(within).group_by("metric").agg(pl.col("value").mean()).collect()
+    found = dict(means.iter_rows())
+    host, others, own = (found.get(f"{name}_cpu_usage") for name in ("host", "others", "process"))
+    if host is None or others is None or own is None or host <= others:
+        return None
+    return float(others / 100 * own / (host - others))
+
+
 @dataclass(frozen=True)
 class Row:
     """What a watch made of a fault in a stream, or `why_not` it could be watched.
 
-    `steps`: from the onset to the first alarm or "worse" that is dated to within `STEPS` of it, the step of the alarm
-    included; None: there was none. `dated`: by how many steps its onset lies off the true one, below 0: too early.
-    `cause`: of the first answer after it that names one, the metric or the verdict, else the last answer's verdict;
-    `said` in full. `outside`: of each alarm of the stream that belongs to no fault, how much longer its steps took.
+    `others`: cores that other programs used. `steps`: from the onset to the first alarm or "worse" that is dated to
+    within `STEPS` of it, the step of the alarm included; None: there was none. `dated`: by how many steps its onset
+    lies off the true one, below 0: too early. `cause`: of the first answer after it that names one, the metric or the
+    verdict, else the last answer's verdict; `said` in full. `outside`: of each alarm of the stream that belongs to no
+    fault, how much longer its steps took.
     """
 
     name: str
     kind: str
     times: float | None
     counts: bool
+    others: float | None = None
     steps: int | None = None
     dated: int | None = None
     ratio: float | None = None
@@ -179,7 +219,8 @@ def _row(
 ) -> Row:
     first, end = slow
     name = f"{stream.name}, {number + 1}" if number else stream.name
-    row = Row(name, stream.kind, stream.times(slow), stream.counts(slow), outside=() if number else outside)
+    times, outside = stream.times(slow), () if number else outside
+    row = Row(name, stream.kind, times, stream.counts(slow), stream.others, outside=outside)
     raised = [(at, one) for at, one in events if first <= at < end and one.what in (What.ALARM, What.WORSE)]
     dated = [(at, one) for at, one in raised if one.change and abs(one.change.step - first) <= STEPS]
     if not dated:
@@ -316,60 +357,3 @@ def rows(folder: Path | None, tables: Path | None) -> Iterator[Row]:
         yield from watch_labelled(pair)
     if tables:
         yield from published(tables)
-
-
-def pair_bars(found: Sequence[Row]) -> dict[str, bool]:
-    """The bars on labelled pairs, of those that count."""
-    counted = [row for row in found if row.counts]
-    soon, right = (sum(chosen) for chosen in ([r.is_soon for r in counted], [r.judged == "right" for r in counted]))
-    outside = [one for row in found for one in row.outside]
-    false = sum(not one.is_real for one in outside)
-    return {
-        f"labelled pairs: alarm within {STEPS} steps in 9 of 10 ({soon} of {len(counted)})": soon
-        >= SHARE * len(counted),
-        f"labelled pairs: cause first in 9 of 10 ({right} of {len(counted)})": right >= SHARE * len(counted),
-        f"labelled pairs: no alarm on normal steps ({false}; {len(outside) - false} on steps that were slower without "
-        "a fault)": not false,
-        "labelled pairs: each end seen": all(row.recovered for row in found if row.steps is not None),
-    }
-
-
-def pairs_table(found: Sequence[dict[str, Any]]) -> list[str]:
-    """A row per fault of each stream, then why bars are missed."""
-    head = (
-        "Fault",
-        "Recorded on",
-        "Times as long",
-        "Steps to the alarm",
-        "Dated off by",
-        "Cause first named",
-        "End seen",
-    )
-    lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|", *(_line(row) for row in found)]
-    notes = [f"- {row['name']}, {row['kind']}: {_why_not(row)}." for row in found if _why_not(row)]
-    return [*lines, *(["", "Why not:", "", *notes] if notes else [])]
-
-
-def _line(row: dict[str, Any]) -> str:
-    name = row["name"] if row["counts"] else f"{row['name']} (not counted)"
-    times = "-" if row["times"] is None else f"{row['times']:.2f}"
-    if row["steps"] is None:
-        return f"| {name} | {row['kind']} | {times} | none | - | - | - |"
-    seen = "yes" if row["recovered"] else "no"
-    cause = f"{row['cause']}, {row['judged']}"
-    return f"| {name} | {row['kind']} | {times} | {row['steps']} | {row['dated']:+d} steps | {cause} | {seen} |"
-
-
-def _why_not(row: dict[str, Any]) -> str:
-    """Why a row misses a bar, or isn't counted, and which alarms belong to no fault; empty where there is none."""
-    why = []
-    if not row["counts"]:
-        why.append(f"steps took {row['times']:.2f} times as long, {LONGER:g} times are counted")
-    if row["steps"] is None:
-        why.append(row["why_not"])
-    if row["steps"] is not None and row["steps"] > STEPS:
-        why.append(f"the alarm came after {row['steps']} steps")
-    if row["steps"] is not None and row["judged"] != "right":
-        why.append(f"what was said: {row['said'].rstrip('.')}")
-    why += [Longer(**one).sentence for one in row["outside"]]
-    return "; ".join(why)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.watch_pairs import SAMPLES, in_folder
+from benchmarks.watch_pairs import OTHERS, SAMPLES, in_folder
 
 from inferometer.watch.steps import WatchedStep
 
@@ -22,11 +22,11 @@ _NORMAL: Final = 2 / 3  # of the steps, before the slowdown
 
 
 def normal_steps(folder: Path | None) -> Iterator[list[WatchedStep]]:
-    """Of each labelled recording with enough of them: the samples' and those of a folder."""
+    """Of each labelled recording with enough of them, made on a quiet machine: the samples' and those of a folder."""
     for place in (SAMPLES / "recorded", SAMPLES, *([folder] if folder else [])):
         for stream in in_folder(place):
             steps = [*stream.steps[: stream.slow[0][0]]]
-            if len(steps) >= FEWEST:
+            if len(steps) >= FEWEST and (stream.others or 0.0) <= OTHERS:
                 yield steps
 
 

@@ -1,7 +1,7 @@
 """Labelled pairs as streams: what is counted, what is right, and why a bar is missed."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,11 +17,11 @@ from benchmarks.watch_pairs import (
     joined,
     judge,
     of_pair,
-    pair_bars,
-    pairs_table,
+    others_cores,
     published,
     watch_labelled,
 )
+from benchmarks.watch_pairs_page import of_all, pair_bars, pairs_table
 from benchmarks.watch_planted import normal_steps, plant
 from benchmarks.watch_shuffled import Longer, find_longer
 
@@ -91,6 +91,28 @@ def test_a_toggled_run_is_slow_where_the_fault_was() -> None:
     assert second.is_soon
 
 
+@pytest.mark.parametrize(("parallel", "is_slow_known"), [("", True), ("while True: pass", False)])
+def test_a_recording_counts_by_what_other_programs_used(parallel: str, *, is_slow_known: bool) -> None:
+    (stream,) = in_folder(SAMPLES)
+    stream = replace(stream, truth={**stream.truth, "parallel": parallel})
+    samples = stream.trace.counters.filter(pl.col("metric") == "others_cpu_usage").collect()
+    is_slow = np.zeros(samples.height, dtype=bool)
+    is_normal = is_slow.copy()
+    begin = 0
+    for first, end in [*stream.slow, (len(stream.steps), 0)]:
+        bounds = stream.steps[begin].start_ns, stream.steps[first - 1].end_ns
+        is_normal |= samples["time_ns"].is_between(*bounds).to_numpy()
+        if end:
+            bounds = stream.steps[first].start_ns, stream.steps[end - 1].end_ns
+            is_slow |= samples["time_ns"].is_between(*bounds).to_numpy()
+        begin = end
+    two_cores = samples["value"].to_numpy() / 50
+    assert two_cores[is_normal].mean() < 0.25 < 1 < two_cores[is_slow].mean()
+    assert stream.others == pytest.approx(two_cores[is_slow if is_slow_known else is_normal].mean(), rel=0.01)
+    assert all(stream.counts(slow) is not is_slow_known for slow in stream.slow)
+    assert others_cores(stream.trace, [(-2, -1)]) is None
+
+
 @pytest.mark.parametrize(
     ("verdict", "metric", "sentence", "judged"),
     [
@@ -111,7 +133,8 @@ def test_right_is_what_was_done(verdict: str, metric: str | None, sentence: str,
 @pytest.mark.parametrize(("late", "holds"), [(1, True), (2, False)])
 def test_bars_are_of_the_rows_that_count(late: int, holds: bool) -> None:
     rows = [_row(steps=30, judged="right", recovered=True)] * (10 - late) + [_row(steps=31, judged="wrong")] * late
-    rows += [_row(counts=False)] * 5
+    loaded = {"others": 0.98, "counts": False}
+    rows += [_row(counts=False)] * 5 + [_row(steps=3, outside=(Longer(40, 1.01, 0.5),), **loaded)]
     bars = pair_bars(rows)
     assert bars[f"labelled pairs: alarm within 30 steps in 9 of 10 ({10 - late} of 10)"] is holds
     assert bars[f"labelled pairs: cause first in 9 of 10 ({10 - late} of 10)"] is holds
@@ -122,15 +145,20 @@ def test_bars_are_of_the_rows_that_count(late: int, holds: bool) -> None:
 def test_the_table_has_every_row_and_why_it_misses_a_bar() -> None:
     rows = [
         _row(steps=31, dated=0, cause="disk_util", judged="right", recovered=True),
-        _row(name="sleep", times=1.04, counts=False, why_not="no alarm"),
+        _row(name="sleep", times=1.04, others=0.98, counts=False, why_not="no alarm"),
         _row(name="gpu", times=None, why_not="no times", outside=(Longer(40, 1.1, 0.0001), Longer(40, 1.01, 0.5))),
         _row(name="cpu_stop", steps=4, dated=-2, cause="host time", judged="wrong", said="host time. So it is."),
     ]
     text = "\n".join(pairs_table([asdict(row) for row in rows]))
-    assert text.splitlines()[2] == "| disk | CPU, a pair | 2.00 | 31 | +0 steps | disk_util, right | yes |"
-    assert "| sleep (not counted) | CPU, a pair | 1.04 | none | - | - | - |" in text
+    assert text.splitlines()[2] == "| disk | CPU, a pair | - | 2.00 | 31 | +0 steps | disk_util, right | yes |"
+    assert "| sleep (not counted) | CPU, a pair | 0.98 | 1.04 | none | - | - | - |" in text
     assert "- disk, CPU, a pair: the alarm came after 31 steps." in text
-    assert "steps took 1.04 times as long, 1.1 times are counted; no alarm." in text
+    assert (
+        "1.04 times as long, 1.1 times are counted; other programs used 0.98 cores, 0.25 are counted; no alarm." in text
+    )
+    every = of_all([asdict(row) for row in [*rows, _row(others=0.98, counts=False, steps=30, judged="right")]])
+    assert every.startswith("Of all 4 whose steps took 1.1 times as long or more")
+    assert every.endswith("alarm within 30 steps in 2, cause first in 2; alarms on normal steps: 1; 1 of 3 ends seen.")
     assert (
         "- gpu, CPU, a pair: no times; one more alarm, slower without the fault: 40 steps took 1.10 times as long as "
         "the other normal ones (by chance: 0.0001); one more alarm, a false alarm: 40 steps took 1.01 times as long as "

@@ -82,6 +82,33 @@ def test_rows_are_handed_on_and_those_of_the_engine_read(tmp_path: Path) -> None
     assert trace.losses.total("counter_unavailable") == 2
 
 
+def test_counters_of_this_machine_are_no_cause_of_an_engine_elsewhere(tmp_path: Path) -> None:
+    readings: list[int] = []
+    rows: dict[str, Any] = {"value": [1.0], "time_ns": 5, "unit": ["requests"], "host": "h"}
+    with RollingStore(tmp_path / "run.ifm") as store:
+        sink = Readings(store, lambda at_ns, _: readings.append(at_ns), is_elsewhere=True)
+        sink.add("counters", 1, {"metric": ["engine.requests_running"], **rows})
+        sink.add("counters", 1, {"metric": ["others_cpu_usage"], **rows})
+        sink.add("counters", 1, {"metric": "gpu_temperature", "time_ns": 6, "value": 7.0, "unit": "C"})
+    assert readings == [5]
+    assert read_store(tmp_path / "run.ifm").counters.collect()["metric"].to_list() == ["engine.requests_running"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_an_engine_elsewhere_only_its_own_metrics_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("record.server.sampling", "watch.engine"):
+        monkeypatch.setattr(f"inferometer.{module}.is_this_machine", lambda host: False)
+    engine = _Engine(slow_from=80)
+    _until(monkeypatch, lambda: engine.readings > 160)
+    kept = tmp_path / "kept.ifm"
+    with _serving(engine) as url:
+        _, out, err = run_watch(url, "--json", "--hz", "20", "-o", str(kept))
+    assert {name.partition(".")[0] for name in read_store(kept).counters.collect()["metric"]} == {"engine"}
+    assert "counters of 127.0.0.1" in err
+    (slow,) = json.loads(out)["slowdowns"]
+    assert slow["why"] is None or slow["why"]["metric"] is None
+
+
 class _Engine:
     """Counts tokens as if it made one in 10 ms for each of 4 requests, in 20 ms from the reading `slow_from` on."""
 

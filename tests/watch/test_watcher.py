@@ -188,6 +188,19 @@ def test_slow_steps_that_become_slower_by_less_than_a_quarter_are_dated_apart(ti
     assert changes[1].steps <= 30
 
 
+@pytest.mark.parametrize("few", [7, 9])
+def test_a_small_slowdown_that_soon_becomes_a_large_one_is_said_to_be_worse(few: int) -> None:
+    """Before there are enough slow steps to learn their level from."""
+    steps = [*one_after_another(made(200), made(few, ms=12, seed=1), made(30, ms=40, seed=2), made(60, seed=3))]
+    changes = changes_of(steps)
+    assert [change.kind for change in changes] == [Kind.ALARM, Kind.WORSE, Kind.RECOVERED]
+    alarm, worse, _ = changes
+    assert alarm.slowdowns[0].ratio == pytest.approx(1.2, rel=0.02)
+    assert (alarm.step, worse.step) == (200, 200 + few)
+    assert worse.steps <= 5
+    assert worse.slowdowns[0].ratio == pytest.approx(4, rel=0.02)
+
+
 def test_of_slow_steps_that_vary_no_more_than_before_none_is_worse() -> None:
     slow = [step for seed in range(10) for step in made(400, ms=15, seed=seed)]
     assert [change.kind for change in changes_of(one_after_another(made(400, seed=99), slow))] == [Kind.ALARM]

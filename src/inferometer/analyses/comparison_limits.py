@@ -9,9 +9,12 @@ MIN_GROWTH = 0.005
 BURST = 0.2
 """Samples nearer to each other than this part of the usual time between ticks belong to one tick."""
 
-MIN_TICKS = 6
-"""Ticks in each run. Below this an exact one-sided test of one metric can't reach 0.05 once 15 metrics are looked at:
-1 of C(10, 5) = 252 orders is 0.004, times 15 is 0.06."""
+FEWEST_TICKS = 4
+"""Ticks in each run. How many it takes to tell a change follows from the test; neighbours in time are alike, which it
+doesn't know, so two or three are none however many the other run has."""
+
+MIN_EXPLAINED = 0.5
+"""A wait that can account for less than this part of what a step takes longer isn't named as the cause."""
 
 SAME_MEMORY_BYTES = 64 << 20
 """What a GPU with one tenant has in use is that process's memory and what an idle GPU has, within this: in published

@@ -15,6 +15,7 @@ from inferometer.record.clock import Clock
 from inferometer.record.journal.rolling import MOST_BYTES, RollingStore
 from inferometer.record.server.http import Http
 from inferometer.record.server.metrics import GROWING, EngineMetrics
+from inferometer.record.server.place import is_this_machine
 from inferometer.record.server.sampling import sampling
 from inferometer.record.sink import Sink
 from inferometer.trace.builder import Values
@@ -30,10 +31,15 @@ TEMPORARY_BYTES = 32_000_000
 
 
 class Readings:
-    """A sink that hands all on, and readings of the engine's metrics to `on_reading`, too, with their time."""
+    """A sink that hands all on, and readings of the engine's metrics to `on_reading`, too, with their time.
 
-    def __init__(self, onward: Sink, on_reading: Callable[[int, Mapping[str, float]], object]) -> None:
-        self._onward, self._on_reading = onward, on_reading
+    Where the engine `is_elsewhere`, counters of this machine are dropped: they would pass for a cause.
+    """
+
+    def __init__(
+        self, onward: Sink, on_reading: Callable[[int, Mapping[str, float]], object], *, is_elsewhere: bool = False
+    ) -> None:
+        self._onward, self._on_reading, self._is_elsewhere = onward, on_reading, is_elsewhere
 
     @property
     def clock(self) -> Clock:
@@ -42,8 +48,11 @@ class Readings:
 
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
         """As `Sink.add`."""
+        reading = _reading_of(columns) if table == "counters" else None
+        if table == "counters" and self._is_elsewhere and reading is None:
+            return
         self._onward.add(table, rows, columns)
-        if table == "counters" and (reading := _reading_of(columns)):
+        if reading:
             self._on_reading(*reading)
 
     def change_facts(self, change: Callable[[Facts], Facts]) -> None:
@@ -87,7 +96,8 @@ class Engine:
         self._running.callback(self.store.close)
 
     def __enter__(self) -> Self:
-        sink, hz = Readings(self.store, self._read), (self._hz, 1.0)
+        is_elsewhere = not is_this_machine(self._http.host)
+        sink, hz = Readings(self.store, self._read, is_elsewhere=is_elsewhere), (self._hz, 1.0)
         samples = sampling(sink, self._http, counters=True, hz=hz, lack=self.lacks.append, patient=True)
         self._metrics = self._running.enter_context(samples)
         return self

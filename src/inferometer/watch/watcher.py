@@ -35,6 +35,7 @@ _RECOVERED = math.log(1000)
 _REMEMBERED = 4096  # judged steps of a process, to date changes in and to say how slow they are
 _FEWEST_NEEDED = 30  # steps between two false alarms, where so many haven't been seen in the time that is allowed
 _FEWEST = 10
+_FEW = 3
 _MOST_ALIKE = 0.9  # correlation of neighbours that widens an interval, at most
 _SURE = 2.326  # standard errors on both sides: 98 %
 _TESTS = 2  # sums of evidence
@@ -290,10 +291,15 @@ class _Lane:
         self._is_strong = self._is_far = True
         onset = self._strong.onset()
         before, now = self._log_ratios(self._level_onset, onset.step), self._log_ratios(onset.step)
-        if len(before) < _FEWEST or now.mean() < before.mean() + math.log(WORSE):
+        if len(before) < _FEW or now.mean() < before.mean() + math.log(WORSE) + self._doubt(len(before)):
             return None
         self._begin_level(onset.step)
         return self._change(Kind.WORSE, onset.step, onset.first, onset.last)
+
+    def _doubt(self, steps: int) -> float:
+        """By how much the mean of few slow steps may be off, as much as normal ones vary; as a logarithm."""
+        band = self._judged[-1].band
+        return 0.0 if steps >= _FEWEST or band is None else (band[1] - band[0]) / 2 / math.sqrt(steps)
 
     def _worsen(self) -> Change:
         """A change where slow steps became slower than the slow steps before."""

@@ -62,9 +62,9 @@ def sampler(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
             self._is_on = False
 
         def _take(self) -> None:
-            names = ["load", "process_load", "others_load"]
-            times = {"time_ns": self._sink.clock.now(), "value": [1.0, 2.0, 3.0]}
-            self._sink.add("counters", 3, {"metric": names, **times})
+            names = ["load", "process_load", "others_load", "runq_share", "cpu_limited_share", "cpu_stopped"]
+            times = {"time_ns": self._sink.clock.now(), "value": [1.0, 2.0, 3.0, 0.5, 0.5, 1.0]}
+            self._sink.add("counters", len(names), {"metric": names, **times})
 
     monkeypatch.delenv("INFEROMETER_API_KEY", raising=False)
     module = ModuleType("inferometer.record.counters.sampler")
@@ -584,9 +584,8 @@ def test_a_server_without_metrics_is_said_once(tmp_path: Path, record: Record) -
     assert len(recording.missing) == 1
     assert server.paths().count("/metrics") == 1
     assert set(rows(inferometer.open(tmp_path / "run.ifm"), "counters", "metric")) == {
-        "load",
-        "process_load",
-        "others_load",
+        *("load", "process_load", "others_load"),
+        *("runq_share", "cpu_limited_share", "cpu_stopped"),
     }
 
 

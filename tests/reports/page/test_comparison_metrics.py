@@ -74,7 +74,7 @@ def test_bars_are_scores_and_the_line_is_the_level_of_false_alarms() -> None:
 
 
 def test_too_few_samples_claim_nothing() -> None:
-    clock, slow_clock = ([row | {"unit": "MHz"} for row in samples("cpu_frequency", [mhz] * 4)] for mhz in (3e3, 1e3))
+    clock, slow_clock = ([row | {"unit": "MHz"} for row in samples("cpu_frequency", [mhz] * 3)] for mhz in (3e3, 1e3))
     page, found = look(trace_of(counters=clock), trace_of(counters=slow_clock))
     assert found.verdict == "too few samples"
     block = causes.build(page)

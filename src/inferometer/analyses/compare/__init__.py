@@ -16,8 +16,9 @@ lines of the device, idle and overlapped time add up to the change of the step, 
 `causes/counters.py` makes one series per metric and device, one value per tick, with its time; `causes/own_gpu.py`
 finds the program's GPU among pooled samples, `causes/granularity.py` matches the series of both runs.
 `causes/metric_roles.py` says which metric may be a cause and how bad a change of it is, `causes/causes.py` ranks
-them, `slowdown.py` says what slowed and so which causes agree with it, `causes/calibration.py` what halves of the
-normal run would score. `comparability.py` and `verdicts.py` decide, `verdict_words.py` has the sentences;
+them, `slowdown.py` says what slowed and so which causes agree with it, `causes/explained.py` how much of a slower step
+a wait accounts for, `causes/calibration.py` what halves of the normal run would score.
+`comparability.py` and `verdicts.py` decide, `verdict_words.py` has the sentences;
 `comparison.py` is the whole. All bounds are in `analyses/comparison_limits.py`. `tests/faults` makes labelled pairs.
 
 Where there are launches, `activity/step_marks.py` takes their steps from where `steps` does and decides whether found

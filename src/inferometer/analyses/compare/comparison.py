@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from inferometer.analyses.compare.activity.activity import Activity
-from inferometer.analyses.compare.causes.calibration import Calibration, Rank, calibrate
+from inferometer.analyses.compare.causes.calibration import Calibration, calibrate
 from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes
 from inferometer.analyses.compare.causes.counters import Entity, find_entities
+from inferometer.analyses.compare.causes.explained import LongerStep, find_longer_step
 from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
 from inferometer.analyses.compare.causes.metric_roles import ROLES
 from inferometer.analyses.compare.changes import Changes, find_changes
@@ -189,7 +190,7 @@ def compare(
     leading = choose_leading(each)
     comparable = check_comparable(base, candidate, leading, sides, has_times=has_times)
     rank = partial(rank_causes, agreement=leading.slowdown.agreement, capacities=_capacities(base, candidate, device))
-    found = _find_causes(entities, leading.pair, more, rank, stops=comparable.stops)
+    found = _find_causes(entities, leading, more, rank, stops=comparable.stops)
     setup = find_setup_changes(base, candidate)
     program = Program(
         find_input_change(base, candidate) if has_times else None,
@@ -260,14 +261,27 @@ class _Causes:
 
 
 def _find_causes(
-    entities: tuple[list[Entity], list[Entity]], pair: Pair, more: Sequence[Trace], rank: Rank, *, stops: bool
+    entities: tuple[list[Entity], list[Entity]],
+    leading: PhaseChanges,
+    more: Sequence[Trace],
+    rank: partial[list[Cause]],
+    *,
+    stops: bool,
 ) -> _Causes:
     """`stops`: the runs can't be compared, so there is none."""
-    own = own_gpus(pair.base), own_gpus(pair.candidate)
+    own = own_gpus(leading.pair.base), own_gpus(leading.pair.candidate)
     series = match_series(*entities, own)
-    causes = [] if stops else rank(series.base, series.candidate)
+    causes = [] if stops else rank(series.base, series.candidate, step=_longer_step(leading))
     normal = [match_series(find_entities(trace), entities[1], own).base for trace in more]
     return _Causes(series, causes, calibrate(series.base, normal, rank, causes[0].score if causes else None))
+
+
+def _longer_step(leading: PhaseChanges) -> LongerStep | None:
+    """Of a step that is clearly longer, as it was recorded."""
+    changes, pair = leading.changes, leading.pair
+    if leading.slowdown.speed != "slower" or changes.repair is not None:
+        return None
+    return find_longer_step(pair.base, pair.candidate, (changes.base_step_ns, changes.candidate_step_ns))
 
 
 def _judge(

@@ -14,7 +14,6 @@ from inferometer.analyses.comparison_limits import (
     MIN_CYCLES,
     MIN_GROWTH,
     MIN_SOFTWARE,
-    MIN_TICKS,
 )
 from inferometer.names import decode
 from inferometer.units import format_duration, format_sample
@@ -86,12 +85,19 @@ def say_cause(cause: Cause) -> str:
     return f"{cause.metric} on {device} went from {values}."
 
 
+def say_part(cause: Cause) -> str:
+    """How much of what a step takes longer a cause accounts for that is too small to be named."""
+    part, most = (f"{100 * share:.0f} %" for share in cause.explains or (0.0, 0.0))
+    return f"{say_cause(cause)} That accounts for {part} of what a step takes longer, at most {most}."
+
+
 def say_too_few(cause: Cause) -> str:
     """What is too few, and how much more it takes."""
     if cause.has_ticks:
         return f"there are too few steps to tell: record more than {MIN_CYCLES} in each run."
-    length = f", about {MIN_TICKS * cause.tick_s:.0f} s" if cause.tick_s else ""
-    return f"{min(cause.ticks)} ticks are too few to tell: record at least {MIN_TICKS} in each run{length}."
+    needed = cause.needed_ticks
+    length = f", about {needed * cause.tick_s:.0f} s" if cause.tick_s else ""
+    return f"{min(cause.ticks)} ticks are too few to tell: record at least {needed} in each run{length}."
 
 
 def say_more_steps(changes: Changes) -> str:

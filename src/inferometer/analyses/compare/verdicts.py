@@ -13,6 +13,7 @@ from typing import Literal
 
 from inferometer.analyses.compare.causes.calibration import Calibration
 from inferometer.analyses.compare.causes.causes import Cause
+from inferometer.analyses.compare.causes.metric_roles import role_of_metric
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.host_time import HostTime
 from inferometer.analyses.compare.input_changes import InputChange
@@ -27,6 +28,7 @@ from inferometer.analyses.compare.verdict_words import (
     say_idle,
     say_more_called,
     say_more_steps,
+    say_part,
     say_software_change,
     say_too_few,
     say_uneven,
@@ -230,10 +232,12 @@ def _changed_program(case: _Case) -> Judged | None:
 def _unexplained(case: _Case) -> Judged:
     """A slower step that nothing explains, but for time of the host."""
     idle, host = say_idle(case.changes), case.program.host
+    part = next((f" {say_part(cause)}" for cause in case.causes if _is_certain_part(cause)), "")
     if idle and host is not None and host.is_found:
-        return Judged("host time", f"{case.slowed} {idle}: {host.describe()}.")
+        return Judged("host time", f"{case.slowed} {idle}: {host.describe()}.{part}")
     why = f"{case.slowed} {idle}: look at the host." if idle else case.slowed
-    return Judged("cause not measured", f"{why} Nothing that was measured in both runs explains it.")
+    rest = "Nothing that was measured in both runs explains the rest." if part else _NOTHING
+    return Judged("cause not measured", f"{why}{part} {rest}")
 
 
 _VERDICTS: tuple[Callable[[_Case], Judged | None], ...] = (
@@ -241,6 +245,9 @@ _VERDICTS: tuple[Callable[[_Case], Judged | None], ...] = (
     *(_hidden_effect, _as_quick, _likely_cause, _changed_program, _unexplained),
 )
 """In this order: the first that has a verdict gives it, and the last always has one."""
+
+
+_NOTHING = "Nothing that was measured in both runs explains it."
 
 
 def _too_few(slowed: str, cause: Cause) -> Judged:
@@ -306,6 +313,12 @@ def _is_claimable(cause: Cause, calibration: Calibration, least: float) -> bool:
 def _is_likely(cause: Cause) -> bool:
     """A change for the worse of which more samples might say whether it is one."""
     return cause.severity >= MIN_SEVERITY_ALONE and cause.agreement > DISAGREES
+
+
+def _is_certain_part(cause: Cause) -> bool:
+    """Whether it surely accounts for a part of the longer step, which is too small to be the cause."""
+    is_changed = cause.severity >= MIN_SEVERITY and cause.q <= ALPHA and cause.has_ticks
+    return is_changed and cause.is_too_small and role_of_metric(cause.metric).waits is not None
 
 
 def _is_more_work(changes: Changes, *, has_cause: bool) -> bool:

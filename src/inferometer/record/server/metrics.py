@@ -163,7 +163,8 @@ class EngineMetrics:
         if self._stop.is_set():
             return
         if not values:
-            self._lack(f"no metrics of the engine (/metrics: {answer.status}; SGLang has them with --enable-metrics)")
+            hint = "" if self.samples else "; SGLang has them with --enable-metrics"
+            self._lack(f"no metrics of the engine (/metrics: {answer.status}{hint})")
             return
         self.missing = None
         self._sink.add(

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from inferometer.record.clock import Clock
 from inferometer.record.server.http import Http
@@ -15,8 +16,12 @@ from inferometer.record.server.metrics import EngineMetrics
 from inferometer.record.server.place import is_this_machine
 from inferometer.record.server.process import find_processes
 from inferometer.record.sink import Sink
+from inferometer.registry import collect
 from inferometer.trace.facts import Facts
 from inferometer.trace.series import Values
+
+if TYPE_CHECKING:
+    from inferometer.record.counters.metric import CounterSource
 
 _OF_PROCESSES = ("process_", "others_")
 
@@ -65,9 +70,11 @@ def sampling(
 
 
 class WithoutProcesses:
-    """A sink that drops counters of single processes and of what is left when these are taken off."""
+    """A sink that drops counters of single processes, which are ours, and of what is left when these are taken off."""
 
     def __init__(self, sink: Sink) -> None:
+        sources: Mapping[str, CounterSource] = collect("inferometer.record.counters", "SOURCE")
+        self._own = {metric.name for source in sources.values() for metric in source.metrics if metric.own}
         self._sink = sink
 
     @property
@@ -82,7 +89,7 @@ class WithoutProcesses:
             self._sink.add(table, rows, columns)
             return
         metrics = [metric] * rows if isinstance(metric, str) else metric
-        kept = [not str(name).startswith(_OF_PROCESSES) for name in metrics]
+        kept = [name not in self._own and not str(name).startswith(_OF_PROCESSES) for name in metrics]
         if any(kept):
             self._sink.add(table, sum(kept), {name: _compressed(values, kept) for name, values in columns.items()})
 

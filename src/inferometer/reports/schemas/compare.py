@@ -58,6 +58,13 @@ class Cause(Part):
     agreement: Annotated[float, says("How well the functions that slowed fit, 0 to 1.")]
     family: Annotated[str, says("The family of metrics.")]
     assumed: Annotated[str | None, says("What was taken for a capacity that nobody gave.")]
+    explains: Annotated[
+        tuple[float, float] | None,
+        says(
+            "The part of what a step takes longer that a wait accounts for, and the most that this may be; null where "
+            "it isn't known how long anything waited."
+        ),
+    ]
 
 
 class Change(Part):

@@ -1,5 +1,6 @@
 """Candidate causes from series made by hand: roles, severity in physical units, evidence, order."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
@@ -95,10 +96,41 @@ def test_heat_counts_only_near_the_limit(before: float, after: float, severity: 
     assert ranked(base, candidate, capacities=Capacities(limit_c=90)).severity == pytest.approx(severity)
 
 
-@pytest.mark.parametrize(("ticks", "enough"), [(4, False), (5, False), (6, True)])
-def test_few_ticks_are_not_enough_to_claim_a_cause(ticks: int, enough: bool) -> None:
-    cause = ranked(series("cpu_frequency", [3500.0] * ticks), series("cpu_frequency", [900.0] * ticks))
+@pytest.mark.parametrize(
+    ("ticks", "metrics", "enough"),
+    [
+        ((3, 99), 1, False),  # neighbours are alike: however many the other run has
+        ((99, 3), 1, False),
+        ((4, 4), 1, True),
+        ((4, 4), 4, False),  # of 70 orders of eight ticks one is the clearest: 4 / 70 > 0.05
+        ((4, 7), 16, True),
+        ((4, 7), 17, False),
+        ((7, 4), 17, False),
+        ((5, 5), 15, False),
+        ((6, 6), 15, True),
+    ],
+)
+def test_ticks_are_enough_where_the_clearest_change_of_so_many_metrics_could_be_told(
+    ticks: tuple[int, int], metrics: int, enough: bool
+) -> None:
+    base = [series("cpu_frequency", [3500.0 + i for i in range(ticks[0])])]
+    candidate = [series("cpu_frequency", [900.0 + i for i in range(ticks[1])])]
+    for number in range(metrics - 1):
+        base.append(series("others_cpu_usage", [20.0] * 8, f"host:{number}"))
+        candidate.append(series("others_cpu_usage", [20.0] * 8, f"host:{number}"))
+    (cause,) = (
+        one
+        for one in rank_causes(base, candidate, agreement=fit(None), capacities=NOTHING)
+        if one.metric == "cpu_frequency"
+    )
     assert cause.has_ticks is enough
+    if min(ticks) > 3 and max(ticks) < 25:  # by another way: whether the test itself finds what can't be clearer
+        assert (cause.q <= 0.05) is enough
+    needed = cause.needed_ticks
+    if not enough:
+        assert needed > min(ticks)
+    assert metrics / math.comb(2 * needed, needed) <= 0.05
+    assert needed == 4 or metrics / math.comb(2 * needed - 2, needed - 1) > 0.05
 
 
 def test_alike_runs_have_no_evidence() -> None:
@@ -281,13 +313,15 @@ def test_the_time_between_ticks_is_the_usual_one_of_the_run_where_it_is_longer(
         ([0.6, 0.7, 0.8], 0.3),
         ([0.15, 0.16, 0.17], 0.3),  # 0.05 more, at q = 0.05
         ([0.14, 0.15, 0.16], 1.0),  # less than 0.05 more
-        ([0.11, 0.7, 0.8], 1.0),  # chance does as much
+        ([0.11, 0.7, 0.8], 0.3),  # so few that nobody knows
+        ([0.1, 0.11, 0.7, 0.8, 0.11] * 2, 1.0),  # chance does as much
     ],
 )
-def test_waiting_threads_are_no_sign_of_load_where_a_limit_surely_holds_them(
+def test_waiting_threads_are_no_sign_of_load_where_a_limit_may_hold_them(
     limited: list[float], agreement: float
 ) -> None:
-    base = [series("runq_share", [0.1, 0.2, 0.3], unit=None), series("cpu_limited_share", [0.1, 0.11, 0.12], unit=None)]
+    before = [0.1, 0.11, 0.12] if len(limited) < 4 else [0.1, 0.1, 0.12, 0.7, 0.12] * 2
+    base = [series("runq_share", [0.1, 0.2, 0.3], unit=None), series("cpu_limited_share", before, unit=None)]
     after = [series("runq_share", [0.5, 0.6, 0.7], unit=None), series("cpu_limited_share", limited, unit=None)]
     causes = rank_causes(base, after, agreement=fit("host"), capacities=NOTHING)
     (waited,) = (cause for cause in causes if cause.metric == "runq_share")
@@ -309,7 +343,7 @@ def test_of_equal_scores_the_severer_change_comes_first() -> None:
 CAUSE = Cause(
     metric="gpu_pcie_receive", device="gpu:0", cause_class="pcie_traffic", family="PCIe", score=0.5, severity=0.7,
     base=1.0, candidate=2.0, unit="B/s", p=0.01, q=0.02, interval=(1.9, 2.1), ticks=(6, 7), agreement=0.6,
-    assumed="PCIe 4.0 x16", tick_s=1.0,
+    assumed="PCIe 4.0 x16", tick_s=1.0, tested=18, explains=(0.2, 0.4),
 )  # fmt: skip
 
 
@@ -317,11 +351,15 @@ def test_json_holds_all_of_a_cause() -> None:
     assert CAUSE.as_json() == {
         "metric": "gpu_pcie_receive", "device": "gpu:0", "class": "pcie_traffic", "role": "cause", "score": 0.5,
         "base": 1.0, "candidate": 2.0, "unit": "B/s", "p": 0.01, "q": 0.02, "severity": 0.7, "interval": (1.9, 2.1),
-        "ticks": (6, 7), "agreement": 0.6, "family": "PCIe", "assumed": "PCIe 4.0 x16",
+        "ticks": (6, 7), "agreement": 0.6, "family": "PCIe", "assumed": "PCIe 4.0 x16", "explains": (0.2, 0.4),
     }  # fmt: skip
 
 
-def test_both_runs_need_six_ticks() -> None:
-    assert CAUSE.has_ticks
-    assert not replace(CAUSE, ticks=(5, 7)).has_ticks
-    assert not replace(CAUSE, ticks=(7, 5)).has_ticks
+def test_both_runs_need_ticks_but_for_what_was_told_already() -> None:
+    open_ = replace(CAUSE, q=0.2)
+    assert open_.has_ticks
+    assert not replace(open_, ticks=(4, 7)).has_ticks
+    assert not replace(open_, ticks=(7, 4)).has_ticks
+    assert replace(open_, ticks=(4, 7)).needed_ticks == 6
+    assert replace(CAUSE, ticks=(4, 7)).has_ticks  # of several metrics that moved together each is clearer
+    assert not replace(CAUSE, ticks=(3, 500)).has_ticks

@@ -4,23 +4,27 @@ One candidate a metric and device. The test is of the harmful direction alone: o
 are few, or many drawn ones where there are ties; over metrics the false discovery rate is held (Benjamini, Hochberg).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from inferometer.analyses.compare.causes.counters import POOLED, Entity
+from inferometer.analyses.compare.causes.explained import LongerStep, part_explained
 from inferometer.analyses.compare.causes.metric_roles import CauseClass, MetricRole
 from inferometer.analyses.compare.causes.resampling import Values, median_ratio_interval
 from inferometer.analyses.comparison_limits import (
     ALPHA,
     ASYMPTOTIC,
     DISAGREES,
+    FEWEST_TICKS,
     FULL,
     HOT_C,
+    MIN_EXPLAINED,
     MIN_SEVERITY,
-    MIN_TICKS,
     RESAMPLES,
     SEED,
     THROTTLING_C,
@@ -34,9 +38,11 @@ class Cause:
 
     `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
     median of one that holds for less than half of the time is 0. `agreement` weighs how well the functions that slowed
-    fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`). `assumed` says what was
-    taken for a capacity that wasn't given, where one was needed. `tick_s`: the longer of both runs' usual times between
-    ticks; None where not known.
+    fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`), or where it can't account
+    for half of what a step takes longer: `explains` is the part that it does, and the most that this may be, None where
+    it doesn't say how long anything waited. `assumed` says what was taken for a capacity that wasn't given, where one
+    was needed. `tick_s`: the longer of both runs' usual times between ticks; None where not known. `tested`: metrics
+    over which `q` is held.
     """
 
     metric: str
@@ -55,11 +61,23 @@ class Cause:
     agreement: float
     assumed: str | None = None
     tick_s: float | None = None
+    tested: int = 1
+    explains: tuple[float, float] | None = None
 
     @property
     def has_ticks(self) -> bool:
-        """Whether there are enough samples to claim it."""
-        return min(self.ticks) >= MIN_TICKS
+        """Whether there are enough samples to claim it: it was told, or the clearest change of so many could be."""
+        return min(self.ticks) >= FEWEST_TICKS and min(self.q, _least_q(*self.ticks, self.tested)) <= ALPHA
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether it accounts for less than half of what a step takes longer, beyond chance."""
+        return self.explains is not None and self.explains[1] < MIN_EXPLAINED
+
+    @property
+    def needed_ticks(self) -> int:
+        """How many would be enough, if both runs had as many."""
+        return next(ticks for ticks in count(FEWEST_TICKS) if _least_q(ticks, ticks, self.tested) <= ALPHA)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -79,6 +97,7 @@ class Cause:
             "agreement": self.agreement,
             "family": self.family,
             "assumed": self.assumed,
+            "explains": self.explains,
         }
 
 
@@ -98,6 +117,7 @@ def rank_causes(
     *,
     agreement: Callable[[MetricRole], float],
     capacities: Capacities,
+    step: LongerStep | None = None,
 ) -> list[Cause]:
     """Candidates that changed in their harmful direction, the highest score first.
 
@@ -106,6 +126,7 @@ def rank_causes(
         candidate: Series of the run in question.
         agreement: How well a metric fits the functions that slowed, 0 to 1.
         capacities: What severity of traffic is measured against.
+        step: Where the step is longer: what a cause must account for.
     """
     other = {entity.key: entity for entity in candidate}
     claimable = [one for one in base if one.role.kind == "cause" and one.device != POOLED]  # whose GPU, nobody knows
@@ -114,19 +135,38 @@ def rank_causes(
     pairs = [(one, two) for one, two in pairs if one.unit == two.unit]
     ps = [_harmful_p(one, two) for one, two in pairs]
     found = [
-        _cause(one, two, p, q, agreement(one.role), capacities)
+        replace(_cause(one, two, p, q, agreement(one.role), capacities), tested=len(pairs))
         for (one, two), p, q in zip(pairs, ps, _false_discovery(ps), strict=True)
     ]
     roles = {one.key: one.role for one, _ in pairs}
+    if step is not None:
+        found = [_sized(cause, roles[cause.metric, cause.device], (base, candidate), step) for cause in found]
     found = [_yielding(cause, roles[cause.metric, cause.device], found) for cause in found]
     return sorted(found, key=lambda cause: (-cause.score, -cause.severity, cause.p, cause.metric, cause.device))
 
 
 def _yielding(cause: Cause, role: MetricRole, found: Sequence[Cause]) -> Cause:
-    """`cause`, made light of where another one that is certain makes its metric worse, or what must show it doesn't."""
-    certain = {one.cause_class for one in found if one.q <= ALPHA and one.severity >= MIN_SEVERITY}
+    """`cause`, made light of where another one makes its metric worse, or what must show it doesn't.
+
+    The other one is certain, or has too few ticks to be told; one that is too small for the slower step makes little.
+    """
+    moved = [one for one in found if one.severity >= MIN_SEVERITY and not one.is_too_small]
+    certain = {one.cause_class for one in moved if one.q <= ALPHA or not one.has_ticks}
     shown = [one.q <= ALPHA for one in found if one.metric == role.shown_by and one.has_ticks]
-    if (role.yields_to not in certain and all(shown)) or cause.agreement <= DISAGREES:
+    return cause if role.yields_to not in certain and all(shown) else _made_light(cause)
+
+
+def _sized(cause: Cause, role: MetricRole, runs: tuple[Sequence[Entity], Sequence[Entity]], step: LongerStep) -> Cause:
+    """`cause` with the part of the longer step that it, or what must show it, accounts for; made light if small."""
+    found = part_explained(*runs, role.shown_by or cause.metric, step)
+    if found is None:
+        return cause
+    sized = replace(cause, explains=found)
+    return _made_light(sized) if sized.is_too_small else sized
+
+
+def _made_light(cause: Cause) -> Cause:
+    if cause.agreement <= DISAGREES:
         return cause
     return replace(cause, agreement=DISAGREES, score=cause.severity * DISAGREES * (1 - cause.q))
 
@@ -195,6 +235,12 @@ def _method(one: Entity, two: Entity) -> Any:
     if len(np.unique(both)) == len(both):
         return "exact"
     return stats.PermutationMethod(n_resamples=RESAMPLES, rng=np.random.default_rng(SEED))
+
+
+def _least_q(base: int, candidate: int, tested: int) -> float:
+    """`q` of one metric of so many whose ticks in one run all lie beyond those of the other: the least that can be."""
+    orders = math.lgamma(base + candidate + 1) - math.lgamma(base + 1) - math.lgamma(candidate + 1)
+    return tested * math.exp(-orders)
 
 
 def _false_discovery(ps: Sequence[float]) -> list[float]:

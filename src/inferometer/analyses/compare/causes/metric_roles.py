@@ -17,6 +17,7 @@ CauseClass = Literal[
 Kind = Literal["cause", "effect", "context"]
 Severity = Literal["drop", "usage", "fraction", "share", "full", "traffic", "temperature"]
 Direction = Literal["up", "down"]
+Waits = Literal["program", "threads"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class MetricRole:
 
     `yields_to`: a class that makes the metric worse, too. Where that is certain, the metric is no sign of its own.
     `shown_by`: a metric that must have risen, too, where it was measured in both runs.
+
+    `waits`: the metric is the part of the time in which the program could not run (`program`), or the part of the time
+    that its threads ran or could in which they waited (`threads`): so long its steps may be for that reason, no longer.
     """
 
     names: str
@@ -44,6 +48,7 @@ class MetricRole:
     family: str = ""
     yields_to: CauseClass | None = None
     shown_by: str | None = None
+    waits: Waits | None = None
 
 
 OTHERS_CPU, OTHERS_GPU, RUN_QUEUE = "others_cpu_usage", "others_gpu_usage", "runq_share"
@@ -61,15 +66,23 @@ def _cause(
     harmful: Direction = "up",
     yields_to: CauseClass | None = None,
     shown_by: str | None = None,
+    waits: Waits | None = None,
 ) -> MetricRole:
-    return MetricRole(names, "cause", cause_class, harmful, severity, tuple(slows.split()), family, yields_to, shown_by)
+    functions = tuple(slows.split())
+    return MetricRole(names, "cause", cause_class, harmful, severity, functions, family, yields_to, shown_by, waits)
 
 
 ROLES = (
     _cause(r"cpu_(?:frequency|clock)", "cpu_clock", "CPU clock", "drop", "host cpu waiting", harmful="down"),
-    _cause(r"cpu_limited_.*|cpu_stopped", "cpu_quota", "limit of the CPU", "fraction", "host cpu waiting"),
+    _cause(
+        r"cpu_limited_.*|cpu_stopped", "cpu_quota", "limit of the CPU", "fraction", "host cpu waiting", waits="program"
+    ),
     _cause(OTHERS_CPU, "cpu_contention", "CPU load by others", "usage", "host waiting", shown_by=RUN_QUEUE),
-    _cause(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host cpu", yields_to="cpu_quota"),
+    _cause(
+        *(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host cpu"),
+        yields_to="cpu_quota",
+        waits="threads",
+    ),
     _cause(r"gpu_(?:sm_|graphics_)?(?:frequency|clock)", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
     _cause(r"(?:gpc|sm|sys) clock frequency.*", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
     _cause(r"gpu_mem(?:ory)?_(?:frequency|clock)", "gpu_memory", "memory clock", "drop", "compute", harmful="down"),

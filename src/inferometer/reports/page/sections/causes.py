@@ -45,7 +45,7 @@ _SCORE = (
 )
 _AGREEMENT = (
     f"Agreement: {AGREES:g} where those functions slowed that the metric slows, {UNKNOWN:g} where nobody knows which "
-    f"slowed, {DISAGREES:g} where others did."
+    f"slowed, {DISAGREES:g} where others did, or a wait accounts for less than half of what a step takes longer."
 )
 _ROLES = (
     "An effect is the program's own use of a resource: it follows the step and never explains it. Context has no rule. "
