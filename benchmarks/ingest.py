@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.answers import (
-    Answer,
     check_compare,
+    check_compare_of_start,
     check_findings,
     check_help,
     check_import,
@@ -36,7 +35,7 @@ from benchmarks.bars import (
 )
 from benchmarks.cases import REPETITIONS, REPETITIONS_LARGE, TOOL, Case, ours, peer
 from benchmarks.suite import Suite
-from benchmarks.trace_files import TraceFile, Truth, make_gzip, make_ranks, make_trace_file
+from benchmarks.trace_files import TraceFile, make_gzip, make_ranks, make_trace_file
 
 _STEPS: Final = {"full": (215, 860), "small": (1, 4)}  # full: 504 MB and 2.0 GB
 _RANKS: Final = {"full": (21, 40), "small": (1, 2)}  # steps, ranks; full: 40 files of 49 MB
@@ -57,11 +56,11 @@ def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[
         )
     )
     cases.append(_compare(plain, candidate, is_full=size == "full"))
-    cases.append(peer("json-load", "json.load and a sum", Path(sys.executable), "json_load.py", plain, _read_peer))
+    cases.append(peer("json-load", "json.load and a sum", Path(sys.executable), "json_load.py", plain, read_peer))
     if peer_python is not None:
         script = "hta_breakdown.py"
-        cases.append(peer("hta", "HTA, its defaults", peer_python, script, plain, _read_peer))
-        cases.append(peer("hta-fastest", "HTA, its fastest", peer_python, script, plain, _read_peer, "--fastest"))
+        cases.append(peer("hta", "HTA, its defaults", peer_python, script, plain, read_peer))
+        cases.append(peer("hta-fastest", "HTA, its fastest", peer_python, script, plain, read_peer, "--fastest"))
     return cases, [plain, packed, candidate, large, ranks, start]
 
 
@@ -94,16 +93,9 @@ def _start(file: TraceFile) -> Iterator[Case]:
 
 
 def _compare(file: TraceFile, candidate: TraceFile, *, is_full: bool) -> Case:
-    def check(output: bytes, truth: Truth) -> Answer:
-        if not is_full:  # too few steps for a verdict
-            return Answer(None, f"{json.loads(output)['verdict']}: not gated")
-        return check_compare(output, truth, candidate.truth, _CHANGED[1])
-
+    gated = partial(check_compare, candidate=candidate.truth, changed=_CHANGED[1])
+    check = gated if is_full else check_compare_of_start
     return ours("compare", "compare", file.path, file.truth, check, candidate.path, "--json")
-
-
-def _read_peer(output: bytes, _: Truth) -> Answer:
-    return read_peer(output)
 
 
 _BARS: Final = (

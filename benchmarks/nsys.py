@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.answers import (
-    Answer,
     check_calls,
     check_findings,
     check_import,
@@ -23,7 +22,7 @@ from benchmarks.answers import (
 from benchmarks.bars import GB, Bar, peak, ratio, seconds, show_factor, show_fraction, show_gb, show_seconds
 from benchmarks.cases import REPETITIONS_LARGE, Case, ours, peer
 from benchmarks.suite import Suite
-from benchmarks.trace_files import TraceFile, Truth, make_export
+from benchmarks.trace_files import TraceFile, make_export
 
 _KERNELS: Final = {"full": (1_000_000, 10_000_000), "small": (10_000, 40_000)}
 _RANGES: Final = "--nvtx launches"  # a range around each call: more than one a kernel
@@ -43,15 +42,11 @@ def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[
     file = make_export(kernels, cache, ("kernels", "calls", "spans", "devices"), _RANGES)
     large = make_export(kernels_large, cache, ("kernels",))
     cases = [*_usual(file), *_large(large)]
-    cases.append(peer("columns", _COLUMNS, Path(sys.executable), "adbc_columns.py", large, _read_peer))
+    cases.append(peer("columns", _COLUMNS, Path(sys.executable), "adbc_columns.py", large, read_peer))
     if peer_python is not None:
         for way, title in _PEERS.items():
             cases.append(peer(way, title, peer_python, "sqlite_kernels.py", large, check_kernels, way))
     return cases, [file, large]
-
-
-def _read_peer(output: bytes, _: Truth) -> Answer:
-    return read_peer(output)
 
 
 def _usual(file: TraceFile) -> Iterator[Case]:

@@ -18,6 +18,7 @@ from benchmarks.answers import (
     Answer,
     check_calls,
     check_compare,
+    check_compare_of_start,
     check_export,
     check_families,
     check_findings,
@@ -246,17 +247,11 @@ def _check(way: _Way, given: _Input, made: Path | None) -> Callable[[bytes, Trut
     beside = _beside(given)
     if _CANDIDATE in way.options:
         changed = _CHANGED[given.kind]
-        return partial(_check_two, candidate=beside[_CANDIDATE].truth, changed=changed, start=given.start)
+        gated = partial(check_compare, candidate=beside[_CANDIDATE].truth, changed=changed)
+        return check_compare_of_start if given.start else gated
     if _EAGER in way.options:
         return partial(way.check, eager=beside[_EAGER].truth)
     return partial(way.check, made=made) if way.verb in ("export", "report") else way.check
-
-
-def _check_two(output: bytes, truth: Truth, *, candidate: Truth, changed: str, start: bool) -> Answer:
-    """On the smallest file, where one layer of one step is too little for a verdict, any answer will do."""
-    if start:
-        return Answer(None, f"{json.loads(output)['verdict']}: not gated")
-    return check_compare(output, truth, candidate, changed)
 
 
 def _names_case(label: str, file: TraceFile) -> Case:
@@ -277,7 +272,7 @@ def _peer_cases(python: Path, inputs: Sequence[_Input]) -> Iterator[Case]:
     for name, (title, options) in _PEERS.items():
         for given in inputs:
             point = Point(title, given.kind, given.file.bytes, given.start)
-            case = peer(title, title, python, "hta_breakdown.py", given.file, lambda output, _: read_peer(output),
+            case = peer(title, title, python, "hta_breakdown.py", given.file, read_peer,
                         *options, point=point)  # fmt: skip
             yield replace(case, name=f"{given.kind}/{name}/{given.label}")
 

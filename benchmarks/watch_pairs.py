@@ -84,7 +84,7 @@ class Labelled:
 
     def counts(self, slow: tuple[int, int]) -> bool:
         """Whether the bars count it: not where the fault did little, steps are unlike, or other programs ran."""
-        return self.times(slow) >= LONGER and (self.others or 0.0) <= OTHERS
+        return self.times(slow) >= LONGER and is_quiet(self.others)
 
     @cached_property
     def others(self) -> float | None:
@@ -106,6 +106,11 @@ class Labelled:
         """The stretch without a fault that a step lies in, or that ends before the fault that it lies in."""
         first = max((end for _, end in self.slow if end <= step), default=0)
         return first, min((begin for begin, _ in self.slow if begin > first), default=len(self.steps))
+
+
+def is_quiet(others: float | None) -> bool:
+    """Whether so many cores of other programs leave a recording its own fault; None: not sampled."""
+    return (others or 0.0) <= OTHERS
 
 
 def others_cores(trace: Trace, parts: Sequence[tuple[int, int]]) -> float | None:

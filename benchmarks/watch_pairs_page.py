@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.watch_pairs import LONGER, OTHERS, SHARE, STEPS, Row
+from benchmarks.watch_pairs import LONGER, OTHERS, SHARE, STEPS, Row, is_quiet
 from benchmarks.watch_shuffled import Longer
 
 
 def pair_bars(found: Sequence[Row]) -> dict[str, bool]:
     """The bars on labelled pairs, of those that count; on normal steps of those whose machine was quiet."""
     counted = [row for row in found if row.counts]
-    quiet = [row for row in found if (row.others or 0.0) <= OTHERS]
+    quiet = [row for row in found if is_quiet(row.others)]
     soon, right = (sum(chosen) for chosen in ([r.is_soon for r in counted], [r.judged == "right" for r in counted]))
     outside = [one for row in quiet for one in row.outside]
     false = sum(not one.is_real for one in outside)
@@ -74,7 +74,7 @@ def _why_not(row: dict[str, Any]) -> str:
     why = []
     if not row["counts"] and row["times"] < LONGER:
         why.append(f"steps took {row['times']:.2f} times as long, {LONGER:g} times are counted")
-    if (row["others"] or 0.0) > OTHERS:
+    if not is_quiet(row["others"]):
         why.append(f"other programs used {row['others']:.2f} cores, {OTHERS:g} are counted")
     if row["steps"] is None:
         why.append(row["why_not"])

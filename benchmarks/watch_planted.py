@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.watch_pairs import OTHERS, SAMPLES, in_folder
+from benchmarks.watch_pairs import SAMPLES, in_folder, is_quiet
 
 from inferometer.watch.steps import WatchedStep
 
@@ -26,7 +26,7 @@ def normal_steps(folder: Path | None) -> Iterator[list[WatchedStep]]:
     for place in (SAMPLES / "recorded", SAMPLES, *([folder] if folder else [])):
         for stream in in_folder(place):
             steps = [*stream.steps[: stream.slow[0][0]]]
-            if len(steps) >= FEWEST and (stream.others or 0.0) <= OTHERS:
+            if len(steps) >= FEWEST and is_quiet(stream.others):
                 yield steps
 
 

@@ -27,6 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
+from inferometer.analyses.nesting import order_points
 from inferometer.analyses.timeline.recorder_pauses import part_pauses, recorder_pauses
 from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.analyses.timeline.work import PLACE, Work
@@ -98,8 +99,7 @@ def _explained(
         gaps = gaps.with_columns(cut).filter(pl.col("gap_end_ns") > pl.col("gap_start_ns"))
     places = (work.places[name].gather(gaps["place"]) for name in PLACE)
     found = gaps.with_columns(*places, gap_ns=pl.col("gap_end_ns") - pl.col("gap_start_ns")).select(columns)
-    order = np.argsort(gaps["gap_start_ns"].to_numpy(), kind="stable")
-    order = order[np.argsort(gaps["place"].to_numpy()[order], kind="stable")]
+    order = order_points(gaps["place"].to_numpy(), gaps["gap_start_ns"].to_numpy())
     return found if (order[1:] > order[:-1]).all() else found[order]
 
 

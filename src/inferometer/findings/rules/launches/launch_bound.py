@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import is_one
 from inferometer.analyses.launched_by.host_side import THREAD
+from inferometer.analyses.nesting import order_points
 from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.evidence.host_path import describe_site
 from inferometer.findings.evidence.idle_kinds import FEW, LAUNCHING_SCALE, count_gaps
@@ -178,13 +179,13 @@ def _rhythm(work: pl.DataFrame, kernels: NDArray[np.uint32]) -> str:
     own = work.select(*THREAD, "start_ns", "dur_ns", "called_ns")
     own = own if len(kernels) == own.height else own[kernels]
     start, dur, called = (own[name].to_numpy() for name in ("start_ns", "dur_ns", "called_ns"))
-    in_time = np.argsort(called, kind="stable")
     if not all(is_one(own[name]) for name in THREAD):
         numbers = own.select(THREAD).unique().with_row_index("number")
         lane = own.join(numbers, on=THREAD, how="left", nulls_equal=True, maintain_order="left")["number"].to_numpy()
-        in_time = in_time[np.argsort(lane[in_time], kind="stable")]
+        in_time = order_points(lane, called)
         same = lane[in_time][1:] == lane[in_time][:-1]
     else:
+        in_time = np.argsort(called, kind="stable")
         same = np.ones(max(0, len(in_time) - 1), dtype=np.bool_)
     between = np.diff(called[in_time])[same]
     medians = (float(np.median(times)) if len(times) else None for times in (dur, between, start - called))
