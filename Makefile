@@ -11,8 +11,9 @@ VENV := .venv
 VENV_ALL := .venv-all
 VENV_BENCH := .venv-bench
 PIP := -m pip --quiet --disable-pip-version-check
-NATIVE := src/inferometer/formats/kineto/native
-REQUIREMENTS := pyproject.toml constraints.txt hatch_build.py $(wildcard $(NATIVE)/*.h $(NATIVE)/*.cpp $(NATIVE)/build.py)
+FORMATS := src/inferometer/formats
+NATIVE := $(FORMATS)/native/build.py $(wildcard $(FORMATS)/native/*.cpp $(FORMATS)/*/native/*.h $(FORMATS)/*/native/*.cpp)
+REQUIREMENTS := pyproject.toml constraints.txt hatch_build.py $(NATIVE)
 MODELS := tests/models.txt
 
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile our modules anew

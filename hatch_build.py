@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_BUILD = Path("src", "inferometer", "formats", "kineto", "native", "build.py")
+_BUILD = Path("src", "inferometer", "formats", "native", "build.py")
 
 
 class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]

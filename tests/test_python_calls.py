@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import polars as pl
 import pytest
-from tests.formats.kineto.native.library_at_hand import needs_library
+from tests.formats.native.library_at_hand import needs_library
 from tests.generated_traces import generated_trace
 from tools.kineto_maker import Options
 
 from inferometer.commands.main import main
-from inferometer.formats.kineto.native.library import VARIABLE
+from inferometer.formats.native.library import VARIABLE
 
 STEPS: Final = (30, 60)
 

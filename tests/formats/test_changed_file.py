@@ -12,7 +12,7 @@ from tests.kineto_files import kernel, write_file
 
 import inferometer
 from inferometer.errors import InputError
-from inferometer.formats.kineto.native.library import VARIABLE
+from inferometer.formats.native.library import VARIABLE
 from inferometer.formats.source import Source
 
 

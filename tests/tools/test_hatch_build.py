@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAME = "src/inferometer/formats/kineto/native/kineto.decoder.so"
+NAME = "src/inferometer/formats/native/formats.decoder.so"
 
 
 class App:

@@ -19,7 +19,7 @@ from inferometer import Trace
 from inferometer.formats.json_text import window
 from inferometer.formats.kineto import ahead, cut, launch_workers, scan
 from inferometer.formats.kineto.launch_columns import Batch
-from inferometer.formats.kineto.native.library import VARIABLE as NATIVE
+from inferometer.formats.native.library import VARIABLE as NATIVE
 from inferometer.formats.source import Source
 from inferometer.processes import VARIABLE
 

@@ -18,9 +18,9 @@ import inferometer
 from inferometer import Trace
 from inferometer.errors import InputError
 from inferometer.formats.kineto import sections, workers
-from inferometer.formats.kineto.native.library import VARIABLE as NATIVE
 from inferometer.formats.kineto.sections import Places, SectionReader, Sections
 from inferometer.formats.kineto.workers import Decoded, Task
+from inferometer.formats.native.library import VARIABLE as NATIVE
 from inferometer.processes import VARIABLE
 
 REAL = SHARED_DATA / "traces"

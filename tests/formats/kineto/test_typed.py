@@ -10,8 +10,8 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.formats.kineto.events import Event, decode_events
-from inferometer.formats.kineto.native.library import VARIABLE as NATIVE
 from inferometer.formats.kineto.typed import TypedDecoder
+from inferometer.formats.native.library import VARIABLE as NATIVE
 
 USUAL = [
     kernel("void a<1>(float*)", "100.001", "2.5", grid=[1, 2, 3], block=[32, 1, 1], External_id=4),

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from inferometer.formats.kineto.native.build import BuildError, build
+from inferometer.formats.native.build import BuildError, build
 
 OPTIONS: Final = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GLIBCXX_ASSERTIONS")
 SECONDS: Final = 60.0

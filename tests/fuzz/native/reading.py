@@ -1,4 +1,4 @@
-"""Damaged text, and each way in which the library reads: sections, launches of a text, launches of a file.
+"""Damaged files, and each way in which the library reads: sections, launches of a text or a file, pages of a database.
 
 Texts lie in memory of exactly their size, so that a byte read behind them is noticed. What was read is handed over as
 to polars, and released.
@@ -7,10 +7,12 @@ to polars, and released.
 import ctypes
 import gzip
 import io
+import sqlite3
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -20,9 +22,10 @@ from typing import Final
 from tests.fuzz import byte_damage
 from tests.kineto_files import COMPACT, KINETO, call, event, kernel, write_file
 
+from inferometer.formats.databases.native.table import NativeTable, Place, UnusualTable
 from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto.cut import Separator, go_to_events, learn_separator
-from inferometer.formats.kineto.native.library import load
+from inferometer.formats.native.library import load
 
 SAMPLES: Final = Path("samples")
 WINDOW_BYTES: Final = 6_000
@@ -61,6 +64,7 @@ class Reader:
         library = load(path)
         assert library, f"{path} doesn't load"
         self._library, self._file = library, folder / "trace.json"
+        self._database, self._roots = make_database(folder / "made.sqlite")
 
     def sections(self, sample: Sample, text: bytes, draw: Random) -> bool:
         """Decode from the begin, or from where an event seems to begin; whether something was decoded."""
@@ -111,10 +115,46 @@ class Reader:
         for structure, (_, at) in ((array, _ARRAY), (schema, _SCHEMA)):
             _release(ctypes.c_void_p.from_buffer(structure, at).value or 0)(ctypes.addressof(structure))
 
+    def database(self, sample: Sample, text: bytes, draw: Random) -> bool:
+        """All tables of a database with a blow or none, from any page on that might be their first."""
+        pages = bytearray(self._database)
+        for _ in range(draw.choice((0, 1, 3, 20))):
+            pages[draw.randrange(len(pages))] = draw.choice((0, 1, 5, 13, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+        self._file.write_bytes(pages[: draw.choice((len(pages), len(pages), draw.randrange(len(pages))))])
+        try:
+            table = NativeTable(self._library, self._file, draw.choice(self._roots))
+        except UnusualTable:
+            return False
+        decoded = False
+        columns = {str(n): Place(n, draw.random() < 0.2) for n in draw.sample(range(12), draw.randrange(1, 6))}
+        for block in table.blocks():
+            with suppress(UnusualTable):
+                decoded |= table.read(block, columns).columns.height > 0
+        table.close()
+        return decoded
+
 
 def _place(text: bytes) -> ctypes.Array[ctypes.c_char]:
     """A copy of exactly that size."""
     return (ctypes.c_char * len(text)).from_buffer_copy(text)
+
+
+def make_database(path: Path) -> tuple[bytes, Sequence[int]]:
+    """Tables of several pages, of whole numbers of all lengths and of texts too long for a page; the first of each."""
+    draw = Random(7)
+    with closing(sqlite3.connect(path)) as made, made:
+        made.execute("PRAGMA page_size = 512")
+        made.execute("CREATE TABLE numbers (id INTEGER PRIMARY KEY, " + ", ".join(f"n{i}" for i in range(9)) + ")")
+        made.execute("CREATE TABLE texts (a, b, c)")
+        for _ in range(300):
+            numbers = [
+                draw.choice((None, 0, 1, draw.randrange(-(2 ** draw.randrange(1, 63)), 2**15))) for _ in range(9)
+            ]
+            made.execute(f"INSERT INTO numbers VALUES (NULL, {', '.join('?' * 9)})", numbers)
+            made.execute("INSERT INTO texts VALUES (?, ?, ?)", (draw.randrange(99), "x" * draw.randrange(2_000), 7))
+        made.commit()
+        roots = [root for (root,) in made.execute("SELECT rootpage FROM sqlite_master")]
+    return path.read_bytes(), [1, *roots, *roots, *roots]
 
 
 def find_samples(draw: Random) -> Sequence[Sample]:
@@ -161,7 +201,7 @@ def main() -> None:
     samples = find_samples(draw)
     with TemporaryDirectory(prefix="fuzz-native-") as folder:
         reader = Reader(path, Path(folder))
-        ways = (reader.sections, reader.sections, reader.launches, reader.file)
+        ways = (reader.sections, reader.sections, reader.launches, reader.file, reader.database)
         while time.monotonic() < end:
             sample, way = draw.choice(samples), draw.choice(ways)
             read[way.__name__] += 1

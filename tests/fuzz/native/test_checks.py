@@ -6,35 +6,38 @@ from pathlib import Path
 import pytest
 from tests.fuzz.native import __main__ as checked
 
-from inferometer.formats.kineto.native import build
+from inferometer.formats.native import build
 
 needs_checks = pytest.mark.skipif(not checked.find_runtime(), reason="no compiler here has checks of memory")
 SECONDS = 2.0
 
 
-def build_of(folder: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The library of sources in which a piece of `json.h` is another."""
-    shutil.copytree(build.FOLDER, folder, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    source = folder / "json.h"
-    assert source.read_text().count(old) == 1
-    source.write_text(source.read_text().replace(old, new))
-    monkeypatch.setattr(build, "FOLDER", folder)
-    return build.build(checked.OPTIONS, folder / "checked.so")
+def build_of(folder: Path, source: str, old: str, new: str) -> Path:
+    """The library of sources in one of which a piece is another."""
+    for each in build.find_sources(build.FORMATS):
+        copied = folder / each.relative_to(build.FORMATS)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(each, copied)
+    changed = folder / source
+    assert changed.read_text().count(old) == 1
+    changed.write_text(changed.read_text().replace(old, new))
+    return build.build(checked.OPTIONS, folder / "checked.so", folder)
 
 
 @needs_checks
 @pytest.mark.parametrize(
-    ("old", "new", "code"),
+    ("source", "old", "new", "code"),
     [
-        ("DEEPEST = 32;", "DEEPEST = 32 ;", 0),
-        ("return at_ == end_ ? '\\0' : *at_;", "return *at_;", 1),
+        ("kineto/native/json.h", "DEEPEST = 32;", "DEEPEST = 32 ;", 0),
+        ("kineto/native/json.h", "return at_ == end_ ? '\\0' : *at_;", "return *at_;", 1),
+        ("databases/native/rows.h", "needed_ <= here - header && all_ == payload - header", "true", 1),
     ],
-    ids=["as it is", "with a byte read behind the text"],
+    ids=["as it is", "with a byte read behind the text", "with a value read behind its record"],
 )
 def test_the_checks_find_what_is_planted_and_nothing_else(
-    old: str, new: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    source: str, old: str, new: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    library = build_of(tmp_path / "sources", old, new, monkeypatch)
+    library = build_of(tmp_path / "sources", source, old, new)
     assert checked.run(library, checked.find_runtime(), SECONDS, seed=3) == code
     told = capfd.readouterr()
     assert ("AddressSanitizer" in told.err) == bool(code)

@@ -1,4 +1,4 @@
-"""An SQLite database: straight into columns through ADBC, by ranges of row ids, two at a time.
+"""An SQLite database: straight into columns, from its pages by a library in C++, or through ADBC by ranges of row ids.
 
 What is in the file decides, not what its schema says: SQLite keeps any type in any column. A batch that is not all
 whole numbers, or not all UTF-8, is read again with care, and what can't be read is counted (see `sqlite_pass`). Only
@@ -7,8 +7,8 @@ plain tables are read: a view or a virtual table could run anything.
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,11 +16,14 @@ from urllib.parse import quote
 import polars as pl
 
 from inferometer.errors import FormatError, clean
+from inferometer.formats.databases.native.table import Place
+from inferometer.formats.databases.page_pass import PagePass, start_page_pass
 from inferometer.formats.databases.sqlite_pass import BATCH_ROWS, Pass, Query, quoted
 from inferometer.formats.source import Source
 from inferometer.trace.losses import Losses
 
 _ROW_IDS = ("rowid", "_rowid_", "oid")
+_REAL = ("REAL", "FLOA", "DOUB")  # in the type of a column: its numbers are given as floating-point ones
 
 MAGIC = b"SQLite format 3\0"
 EXPORT_AGAIN = "The database is damaged or was cut off: record or export it again."
@@ -29,8 +32,11 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _Table:
+    """`places`: where columns stand in the records of its pages; empty where only SQLite can say."""
+
     columns: frozenset[str]
     row_id: str | None
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 class SqliteExport:
@@ -54,6 +60,7 @@ class SqliteExport:
         self._damaged = damaged
         self._plain = plain
         self._losses = losses
+        self._path = path
         self._uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
         self._size = _check_length(path, name, damaged)
         self._schema = self._inspect()
@@ -84,19 +91,41 @@ class SqliteExport:
         yield from self._read(Query(table, (*numbers, "start", "end"), durations_below_ns=trusted_ns))
 
     def _read(self, query: Query) -> Iterator[pl.DataFrame]:
-        if self.estimate(query.table):
-            with Pass(self._uri, self.name, query, self._losses, self._damaged) as reading:
-                yield from reading.run(self._ranges(query.table))
+        """From the table's pages, as far as these are usual; SQLite reads the rest."""
+        if not self.estimate(query.table):
+            return
+        row_ids = self._row_ids(query.table)
+        read = 0
+        if row_ids is not None and (pages := self._pages(query)):
+            with pages:
+                for rows in pages.run():
+                    read, row_ids = read + rows.columns.height, range(rows.last + 1, row_ids.stop)
+                    yield rows.columns
+            if pages.is_whole:
+                return
+        with Pass(self._uri, self.name, query, self._losses, self._damaged) as reading:
+            yield from reading.run(self._conditions(query.table, row_ids), read)
 
-    def _ranges(self, table: str) -> list[str]:
-        """Conditions that cut the table into batches; one that takes all where row ids don't help."""
+    def _pages(self, query: Query) -> PagePass | None:
+        """A pass over the table's pages, where its records are plain ones and numbers alone are asked for."""
+        places = self._schema[query.table].places
+        if query.texts or not all(name in places for name in query.numbers):
+            return None
+        return start_page_pass(self._path, self._uri, query.table, {name: places[name] for name in query.numbers})
+
+    def _row_ids(self, table: str) -> range | None:
+        """From the first to the last; None where the table has none that help to cut it into batches."""
         row_id = self._schema[table].row_id
-        if row_id is None:
-            return [""]
-        first, last = self._bounds(table, row_id)
+        first, last = self._bounds(table, row_id) if row_id else (None, None)
         if first is None or last is None or last - first + 1 > self._size:  # more ids than bytes: most are unused
+            return None
+        return range(first, last + 1)
+
+    def _conditions(self, table: str, row_ids: range | None) -> list[str]:
+        """Of the batches of these rows; one that takes all where row ids don't help."""
+        if row_ids is None:
             return [""]
-        starts = range(first, last + 1, BATCH_ROWS)
+        starts, row_id = range(row_ids.start, row_ids.stop, BATCH_ROWS), self._schema[table].row_id
         return [f" WHERE {row_id} BETWEEN {start} AND {start + BATCH_ROWS - 1}" for start in starts]
 
     def _bounds(self, table: str, row_id: str) -> tuple[int | None, int | None]:
@@ -113,12 +142,17 @@ class SqliteExport:
             if kind == "view" or sql.startswith("CREATE VIRTUAL"):
                 self._refuse(name, "view" if kind == "view" else "virtual table")
                 continue
-            columns = frozenset(str(row[1]) for row in self._ask(f"PRAGMA table_info({quoted(name)})"))
-            taken = {
-                str(row[1]).lower() for row in self._ask(f"PRAGMA table_xinfo({quoted(name)})")
-            }  # generated ones, too
+            columns = self._ask(f"PRAGMA table_info({quoted(name)})")
+            all_columns = self._ask(f"PRAGMA table_xinfo({quoted(name)})")  # generated ones, too
+            taken = {str(row[1]).lower() for row in all_columns}
             free = [row_id for row_id in _ROW_IDS if row_id not in taken]
-            schema[str(name)] = _Table(columns, free[0] if free and "WITHOUT ROWID" not in sql else None)
+            has_row_ids = bool(free) and "WITHOUT ROWID" not in sql
+            is_plain = has_row_ids and len(columns) == len(all_columns) and " DESC" not in sql
+            schema[str(name)] = _Table(
+                frozenset(str(row[1]) for row in columns),
+                free[0] if has_row_ids else None,
+                _places(columns) if is_plain else {},
+            )
         return schema
 
     def _refuse(self, name: str, kind: str) -> None:
@@ -147,6 +181,17 @@ class SqliteExport:
             raise FormatError(
                 f"{self.name}: not readable as an SQLite database: {clean(str(error))}", hint=self._damaged
             ) from error
+
+
+def _places(columns: Sequence[Sequence[Any]]) -> dict[str, Place]:
+    """Of a table's columns, as `PRAGMA table_info` has them: those of whole numbers or of any type."""
+    keys = sum(bool(key) for *_, key in columns)
+    places = {}
+    for number, name, declared, *_, key in columns:
+        kind = str(declared).upper()
+        if not any(part in kind for part in _REAL):  # SQLite keeps 2.0 of such a column as 2
+            places[str(name)] = Place(number, is_row_id=key == 1 and keys == 1 and kind == "INTEGER")
+    return places
 
 
 def _check_length(path: Path, name: str, damaged: str) -> int:

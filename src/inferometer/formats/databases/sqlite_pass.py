@@ -59,10 +59,10 @@ class Pass:
         for connection in self._opened:
             connection.close()
 
-    def run(self, ranges: Sequence[str]) -> Iterator[pl.DataFrame]:
+    def run(self, ranges: Sequence[str], seen: int = 0) -> Iterator[pl.DataFrame]:
+        """The rows of these ranges, after the `seen` that were read in another way."""
         rows = self._pool.submit(self._fetch, f"SELECT count(*) FROM {quoted(self._query.table)}", 1)
         waiting: deque[tuple[str, Future[pl.DataFrame | None]]] = deque()
-        seen = 0
         for where in (*ranges, *[None] * _AHEAD):
             if where is not None:
                 waiting.append((where, self._pool.submit(self._quick, where)))

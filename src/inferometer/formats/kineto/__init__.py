@@ -137,7 +137,7 @@ def _start(source: "Source", tables: Mapping[str, Collection[str] | None] | None
 
 
 def _tell_reader() -> str:
-    from inferometer.formats.kineto.native.library import tell_reader
+    from inferometer.formats.native.library import tell_reader
 
     return tell_reader()
 

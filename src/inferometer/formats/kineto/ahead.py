@@ -49,7 +49,7 @@ def _start_native(source: Source) -> "NativeLaunches | None":
     path, is_packed = source.path, source.is_packed
     if path is None or (source.size or 0) < (FROM_PACKED_NATIVE_BYTES if is_packed else FROM_NATIVE_BYTES):
         return None
-    from inferometer.formats.kineto.native.library import find_library
+    from inferometer.formats.native.library import find_library
 
     library = find_library()
     if library is None:

@@ -192,10 +192,10 @@ class _Document:
             reader = EventReader(text, losses, event_bytes=event_bytes, bare=bare)
             LaunchScan(self._source, text, self._out, reader, self.header).run()
             return
-        from inferometer.formats.kineto.native.library import find_library
         from inferometer.formats.kineto.native.sections import NativeSections
         from inferometer.formats.kineto.sections import SECTION_BYTES, SectionReader, Sections, read_in_sections
         from inferometer.formats.kineto.workers import Crew, processes_for
+        from inferometer.formats.native.library import find_library
 
         sections = Sections(text.offset, SECTION_BYTES)
         section_reader = SectionReader(self._out.tables, event_bytes=event_bytes, bare=bare)

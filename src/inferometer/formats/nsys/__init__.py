@@ -8,12 +8,14 @@ columns of an export, `launches`, `host`, `graphs` and `paths` make tables of th
 `databases/sqlite.py` and `parquet.py` are the two kinds, and `report.py` makes the first out of a `.nsys-rep` with the
 `nsys` on PATH. The schema changes from version to version: what a file has is looked up, what it lacks is null.
 
-SQLite comes into columns through ADBC, which the base installation has without pyarrow. A table is cut into ranges of
-row ids that two connections read side by side, in the file's order. SQLite keeps any type in any column, ADBC infers
-types from the first rows, and polars trusts text to be UTF-8. So text comes as bytes and is checked, and a batch that
-is not what it should be is read again with care, counting what can't be kept. The rows of each table are counted to
-see that none is missing. Only plain tables are read: a view or virtual table in the place of one is refused, a
-generated column is no column. Times are subtracted here, not in SQL, where a text minus a number is a number.
+Whole numbers of SQLite's tables come from their pages by the library in C++ (`databases/page_pass.py`), where it is
+there and what a table holds is usual; else through ADBC, which the base installation has without pyarrow. A table is
+cut into ranges of row ids that two connections read side by side, in the file's order. SQLite keeps any type in any
+column, ADBC infers types from the first rows, and polars trusts text to be UTF-8. So text comes as bytes and is
+checked, and a batch that is not what it should be is read again with care, counting what can't be kept. The rows of
+each table are counted to see that none is missing. Only plain tables are read: a view or virtual table in the place of
+one is refused, a generated column is no column. Times are subtracted here, not in SQL, where a text minus a number is a
+number.
 
 Ids. `ids.py` resolves strings (to categories) and unpacks `globalTid` and `globalPid`. `tracks.py` finds the physical
 device after each process's own numbering. `paths.py` makes one tree of all call chains. Tables with rows that have

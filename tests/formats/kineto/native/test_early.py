@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.formats.kineto.native.library_at_hand import needs_library
+from tests.formats.native.library_at_hand import needs_library
 from tests.kineto_files import event, kernel, write_file
 
 from inferometer.commands.base import TraceArgument

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.formats.kineto.native.library_at_hand import needs_library
+from tests.formats.native.library_at_hand import needs_library
 from tests.kineto_files import LAYOUTS, Event, Layout, call, event, kernel, write_file
 from tests.traces import counted
 
@@ -14,7 +14,7 @@ import inferometer
 from inferometer import Trace
 from inferometer.formats.kineto import ahead, scan
 from inferometer.formats.kineto.native import launches, packed
-from inferometer.formats.kineto.native.library import VARIABLE
+from inferometer.formats.native.library import VARIABLE
 
 pytestmark = needs_library
 

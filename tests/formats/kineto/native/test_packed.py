@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.formats.kineto.native.library_at_hand import needs_library
+from tests.formats.native.library_at_hand import needs_library
 from tests.kineto_files import kernel, write_file
 from tests.traces import counted
 
@@ -17,8 +17,8 @@ from inferometer.errors import FormatError
 from inferometer.formats.kineto import ahead
 from inferometer.formats.kineto.cut import CutFailed
 from inferometer.formats.kineto.native import launches, packed
-from inferometer.formats.kineto.native.library import VARIABLE, find_library
 from inferometer.formats.kineto.native.packed import PackedLaunches
+from inferometer.formats.native.library import VARIABLE, find_library
 from inferometer.formats.source import Limits, Source
 
 pytestmark = needs_library

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import SHARED_DATA
-from tests.formats.kineto.native.library_at_hand import needs_library
 from tests.formats.kineto.test_sections import NASTY, SAMPLES
 from tests.formats.kineto.test_typed import ODD
+from tests.formats.native.library_at_hand import needs_library
 from tests.kineto_files import COMPACT, KINETO, SPACED, Event, Layout, Literal, call, dump, event, kernel, write_file
 from tests.traces import stored_facts
 
@@ -25,9 +25,9 @@ from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.native import rows as native_rows
 from inferometer.formats.kineto.native import sections as native
 from inferometer.formats.kineto.native.columns import TABLE_OF, Decoded
-from inferometer.formats.kineto.native.library import VARIABLE, find_library
 from inferometer.formats.kineto.native.sections import NativeSections
 from inferometer.formats.kineto.sections import SectionReader, Sections, read_in_sections
+from inferometer.formats.native.library import VARIABLE, find_library
 from inferometer.formats.source import Source
 from inferometer.processes import VARIABLE as PROCESSES
 from inferometer.trace.builder import TraceBuilder

@@ -1,10 +1,10 @@
 """A library in C++ that decodes the usual events of a Kineto file; whatever is unusual it leaves to Python.
 
-`library` finds it, `columns` takes what it hands over, `sections` and `rows` add it to the tables, `launches` and
-`packed` are its quick ways for launches alone. In C++, `json.h` and `numbers.h` step through text, `event.h` reads one
+`columns` takes what it hands over, `sections` and `rows` add it to the tables, `launches` and `packed` are its quick
+ways for launches alone. In C++, `json.h` and `numbers.h` step through text, `event.h` reads one
 event, `tables.h` makes rows of it, `section.h` and `scan.h` read many, `columns.h` and `arrow.h` hand columns over, and
 `decoder.cpp` has the functions that are called.
 
-It is built where Inferometer is installed from its source and a C++ compiler is there (`hatch_build.py`, `build.py`).
-Where it wasn't, or where `INFEROMETER_NATIVE=0`, Python alone reads, with the same tables, losses and answers.
+It is built where Inferometer is installed from its source and a C++ compiler is there (`formats/native`). Where it
+wasn't, or where `INFEROMETER_NATIVE=0`, Python alone reads, with the same tables, losses and answers.
 """

@@ -5,10 +5,6 @@
 #include "arrow.h"
 #include "scan.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 using kineto::LaunchScan;
 using kineto::Section;
 
@@ -136,16 +132,4 @@ EXPORTED Handle* kineto_launches(const char* text, size_t size, const char* betw
 
 EXPORTED void kineto_scan_free(LaunchScan* scan) {
   delete scan;
-}
-
-// Gives memory that isn't used any more back to the system: the C library would keep it for threads that have ended.
-EXPORTED void kineto_trim() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
-
-// A checksum of the sources that it was built from.
-EXPORTED uint32_t kineto_sources() {
-  return SOURCES;
 }

@@ -80,7 +80,7 @@ class NativeSections:
                     pool, partial(self._guess, file.fileno()), -(-size // self._sections.size), threads + 1
                 )
                 went_on = self._read_file(file.fileno(), text, stream, guesses)
-        self._library.kineto_trim()
+        self._library.library_trim()
         return went_on
 
     def _plain_file(self) -> io.FileIO | None:

@@ -2,6 +2,6 @@
 
 import pytest
 
-from inferometer.formats.kineto.native.library import find_library
+from inferometer.formats.native.library import find_library
 
 needs_library = pytest.mark.skipif(find_library() is None, reason="the library in C++ wasn't built")

@@ -1,6 +1,6 @@
-"""Builds the library next to its sources, by the C++ compiler that is there.
+"""Builds the library in C++, by the compiler that is there.
 
-It runs without anything else of ours: `python src/inferometer/formats/kineto/native/build.py`.
+It runs without anything else of ours: `python src/inferometer/formats/native/build.py`.
 """
 
 import ctypes
@@ -13,8 +13,8 @@ import zlib
 from pathlib import Path
 from typing import Any, Final
 
-FOLDER: Final = Path(__file__).parent
-LIBRARY: Final = FOLDER / "kineto.decoder.so"  # the first dot has nobody take it for a module of Python
+FORMATS: Final = Path(__file__).parents[1]
+LIBRARY: Final = Path(__file__).with_name("formats.decoder.so")  # the first dot has nobody take it for a Python module
 _OPTIONS: Final = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _ON_LINUX: Final = ("-static-libstdc++", "-static-libgcc", "-s")
 _PATIENCE_S: Final = 600
@@ -24,10 +24,16 @@ class BuildError(Exception):
     """The library can't be built here; the message says why, in one line."""
 
 
-def sources_checksum(folder: Path = FOLDER) -> int:
-    """Of all that is compiled: a library knows from which sources it was built."""
+def find_sources(formats: Path) -> list[Path]:
+    """All that is compiled, of every format below this folder."""
+    ends = (f"{where}/*.{end}" for where in ("native", "*/native") for end in ("h", "cpp"))
+    return sorted(source for end in ends for source in formats.glob(end))
+
+
+def sources_checksum(formats: Path = FORMATS) -> int:
+    """Of these sources: a library knows from which it was built."""
     checksum = 0
-    for source in sorted([*folder.glob("*.h"), *folder.glob("*.cpp")]):
+    for source in find_sources(formats):
         checksum = zlib.crc32(source.read_bytes(), checksum)
     return checksum
 
@@ -35,13 +41,13 @@ def sources_checksum(folder: Path = FOLDER) -> int:
 def is_current(library: Path) -> bool:
     """Whether it is there, loads here, and was built from these sources."""
     try:
-        return int(ctypes.CDLL(str(library)).kineto_sources()) & 0xFFFFFFFF == sources_checksum()
+        return int(ctypes.CDLL(str(library)).library_sources()) & 0xFFFFFFFF == sources_checksum()
     except (OSError, AttributeError):
         return False
 
 
-def build(options: tuple[str, ...] = (), library: Path = LIBRARY) -> Path:
-    """Compile it, and put it in its place whole. With `options` of a test it keeps its symbols.
+def build(options: tuple[str, ...] = (), library: Path = LIBRARY, formats: Path = FORMATS) -> Path:
+    """Compile the sources of `formats`, and put the library in its place whole. With `options` it keeps its symbols.
 
     Raises:
         BuildError: The system isn't Linux or macOS, there is no compiler, it fails, or nothing can be written.
@@ -50,8 +56,9 @@ def build(options: tuple[str, ...] = (), library: Path = LIBRARY) -> Path:
     try:
         with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as scratch:
             made = Path(scratch) / library.name
-            command = [_find_compiler(), str(FOLDER / "decoder.cpp"), *_OPTIONS, *linking, *options]
-            _run([*command, f"-DSOURCES={sources_checksum()}u", "-o", str(made)])
+            units = [str(source) for source in find_sources(formats) if source.suffix == ".cpp"]
+            command = [_find_compiler(), *units, *_OPTIONS, *linking, *options]
+            _run([*command, f"-DSOURCES={sources_checksum(formats)}u", "-o", str(made)])
             made.replace(library)
     except OSError as error:
         raise BuildError(f"{error.filename}: {error.strerror}") from error

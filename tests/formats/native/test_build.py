@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_command_line import run
-from tests.formats.kineto.native.library_at_hand import needs_library
+from tests.formats.native.library_at_hand import needs_library
 
-from inferometer.formats.kineto.native import build as building
-from inferometer.formats.kineto.native import library as libraries
-from inferometer.formats.kineto.native.build import BuildError, build, sources_checksum
-from inferometer.formats.kineto.native.library import VARIABLE, find_library
+from inferometer.formats.native import build as building
+from inferometer.formats.native import library as libraries
+from inferometer.formats.native.build import BuildError, build, sources_checksum
+from inferometer.formats.native.library import VARIABLE, find_library
 
-FAQ = Path(__file__).resolve().parents[4] / "docs/guide/faq.md"
+FAQ = Path(__file__).resolve().parents[3] / "docs/guide/faq.md"
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
@@ -84,13 +84,18 @@ def test_formats_says_what_reads_here(
 
 
 def test_a_changed_source_changes_the_checksum(tmp_path: Path) -> None:
-    (tmp_path / "a.h").write_text("int a;")
-    (tmp_path / "b.cpp").write_text("int b;")
-    before = sources_checksum(tmp_path)
-    (tmp_path / "c.py").write_text("c = 1")
-    assert sources_checksum(tmp_path) == before
-    (tmp_path / "a.h").write_text("int c;")
-    assert sources_checksum(tmp_path) != before
+    one, other = tmp_path / "native", tmp_path / "some" / "native"
+    for folder in (one, other):
+        folder.mkdir(parents=True)
+        (folder / "a.h").write_text("int a;")
+        (folder / "b.cpp").write_text("int b;")
+    checksums = [sources_checksum(tmp_path)]
+    (one / "c.py").write_text("c = 1")
+    assert sources_checksum(tmp_path) == checksums[0]
+    for source in (one / "a.h", other / "b.cpp"):
+        source.write_text("int c;")
+        checksums.append(sources_checksum(tmp_path))
+    assert len({*checksums}) == 3
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from inferometer.formats.kineto.native.build import LIBRARY, is_current
+from inferometer.formats.native.build import LIBRARY, is_current
 
 VARIABLE: Final = "INFEROMETER_NATIVE"
 """The environment's variable that says `0` where the library is not to be used."""
 
 _FUNCTIONS: Final = {
+    "library_trim": (None, []),
     "kineto_decode": (c_void_p, [c_void_p, c_size_t, c_size_t, c_size_t, c_int, c_uint32, c_int64]),
     "kineto_free": (None, [c_void_p]),
     "kineto_places": (None, [c_void_p, POINTER(c_int64)]),
@@ -24,12 +25,20 @@ _FUNCTIONS: Final = {
     "kineto_export": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p]),
     "kineto_is_text": (c_int, [c_void_p, c_int, c_int]),
     "kineto_export_texts": (c_int, [c_void_p, c_int, c_int, c_void_p, c_void_p]),
-    "kineto_trim": (None, []),
     "kineto_scan": (c_void_p, [c_char_p, POINTER(c_size_t * 4), c_char_p, c_size_t, c_uint]),
     "kineto_scan_wait": (c_int64, [c_void_p, POINTER(c_size_t)]),
     "kineto_scan_part": (c_void_p, [c_void_p, c_size_t]),
     "kineto_scan_free": (None, [c_void_p]),
     "kineto_launches": (c_void_p, [c_void_p, c_size_t, c_char_p, c_size_t]),
+    "sqlite_table": (c_void_p, [c_char_p, c_uint32]),
+    "sqlite_pages": (c_size_t, [c_void_p]),
+    "sqlite_page_bytes": (c_size_t, [c_void_p]),
+    "sqlite_last": (c_int64, [c_void_p, c_size_t]),
+    "sqlite_table_free": (None, [c_void_p]),
+    "sqlite_block": (c_void_p, [c_void_p, c_size_t, c_size_t]),
+    "sqlite_rows": (c_size_t, [c_void_p]),
+    "sqlite_read": (c_int, [c_void_p, c_void_p, c_size_t]),
+    "sqlite_block_free": (None, [c_void_p]),
 }
 
 
