@@ -7,6 +7,7 @@ of any size is built in bounded memory; with `folder` those parts are the store 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -42,9 +43,13 @@ class RowsListener(Protocol):
 
 @dataclass
 class _Pending:
-    """Batches of one table in the order they came: parts on disk first, then merged ones, then small ones."""
+    """Batches of one table in the order they came: parts on disk first, then merged ones, then small ones.
+
+    `compact`: the parts that this process wrote for itself, with categories as memory has them.
+    """
 
     parts: list[Path] = field(default_factory=list)
+    compact: set[Path] = field(default_factory=set)
     merged: list[pl.DataFrame] = field(default_factory=list)
     small: list[pl.DataFrame] = field(default_factory=list)
     merged_bytes: int = 0
@@ -68,6 +73,11 @@ class _Pending:
         size = int(self.merged[-1].estimated_size())
         self.merged_bytes += size
         return size
+
+    def on_disk(self) -> list[pl.LazyFrame]:
+        """The rows of parts, in their order; those of the same types at once."""
+        by_types = groupby(self.parts, key=self.compact.__contains__)
+        return [pl.scan_parquet([*parts], glob=False) for _, parts in by_types]
 
 
 class TraceBuilder:
@@ -172,13 +182,14 @@ class TraceBuilder:
         for pending in self._pending.values():
             if not pending.parts or pending.merged or pending.small:
                 continue
-            frame = pl.read_parquet(pending.parts, glob=False)
+            frame = pl.concat(pending.on_disk(), how="vertical_relaxed").collect()
             size = int(frame.estimated_size())
             if self._held_bytes + size > self._memory_bytes:
                 return
             for part in pending.parts:
                 part.unlink()
             pending.parts.clear()
+            pending.compact.clear()
             pending.merged, pending.merged_bytes = [frame], size
             self._held_bytes += size
         self._drop_scratch()
@@ -204,7 +215,10 @@ class TraceBuilder:
         seen = 0
         for path in pending.parts:
             part = pl.read_parquet(path, glob=False)
-            _filled(table, part, values, first_row - seen).write_parquet(path)
+            filled = _filled(table, part, values, first_row - seen)
+            if path in pending.compact:
+                filled = TABLES[table].compact(filled.lazy()).collect()
+            filled.write_parquet(path)
             seen += part.height
         for i, batch in enumerate(pending.merged):
             pending.merged[i] = _filled(table, batch, values, first_row - seen)
@@ -238,8 +252,7 @@ class TraceBuilder:
             return self._as_asked(table, TABLES[table].empty)
         pending = self._merged(table)
         frames = [TABLES[table].complete(batch.lazy()) for batch in pending.merged]
-        if pending.parts:
-            frames.insert(0, pl.scan_parquet(pending.parts, glob=False))
+        frames = [*pending.on_disk(), *frames]
         return self._as_asked(table, pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0])
 
     def finish(self, facts: Facts) -> Trace:
@@ -285,9 +298,11 @@ class TraceBuilder:
             return
         path = self.work / f"{table}-{len(pending.parts):05}.parquet"
         frame = pl.concat(pending.merged, how="diagonal_relaxed")
-        TABLES[table].plain(TABLES[table].complete(frame.lazy())).collect().write_parquet(
-            path, compression="zstd", compression_level=1
-        )
+        rows = TABLES[table].complete(frame.lazy())
+        rows = TABLES[table].plain(rows) if self.is_stored else TABLES[table].compact(rows)
+        rows.collect().write_parquet(path, compression="zstd", compression_level=1)
+        if not self.is_stored:
+            pending.compact.add(path)
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)
         pending.merged, pending.merged_bytes = [], 0

@@ -14,6 +14,8 @@ import polars as pl
 _NOT_RECORDED = "the source doesn't record it"
 _NO_HOST_SIDE = "no host side was recorded"
 _NO_STATISTIC = "the source doesn't print this statistic"
+REPEATED_TEXT = ("kind", "kernel", "device", "host", "api")
+"""Columns whose text repeats from row to row."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Table:
     def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
         """`frame` with its types as declared: text that was kept as categories is text again."""
         return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+    def compact(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """`frame` with text that repeats from row to row as categories, other text as text."""
+        types = {name: pl.Categorical() if name in REPEATED_TEXT else dtype for name, dtype in self.schema.items()}
+        texts = [name for name, dtype in self.schema.items() if dtype == pl.String]
+        return frame.with_columns(pl.col(name).cast(types[name]) for name in texts)
 
     @cached_property
     def empty(self) -> pl.LazyFrame:

@@ -16,9 +16,7 @@ from inferometer.errors import InputError
 from inferometer.privacy.metadata import Names
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
-from inferometer.trace.tables import ALL_TABLES, TABLES
-
-_FEW_VALUES = ("kind", "kernel", "device", "host", "api")  # text that repeats from row to row
+from inferometer.trace.tables import ALL_TABLES, REPEATED_TEXT, TABLES
 
 
 class Scratch(Protocol):
@@ -67,7 +65,7 @@ class Trace:
         Text that comes as such becomes categories on the way, so that a group of names never copies the names.
         """
         frame = self.tables.raw(table)
-        names = [name for name in _FEW_VALUES if name in frame.collect_schema()]
+        names = [name for name in REPEATED_TEXT if name in frame.collect_schema()]
         return frame.with_columns(pl.col(names).cast(pl.Categorical))
 
     def require(self, tables: Iterable[str]) -> None:
