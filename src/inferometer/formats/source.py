@@ -61,7 +61,7 @@ class Source:
 
     `open()` gives the plain bytes from the start. `rewindable` says whether it may be called more than once; standard
     input and pipes may not. `damage` says what was wrong with the compressed data of the head. `ahead` is work that a
-    format began on it before it reads (`Format.start`).
+    format began on it before it reads (`Format.start`); `at_once` is how many files are read at the same time.
     """
 
     def __init__(self, path: str | Path, *, limits: Limits | None = None, progress: Progress | None = None) -> None:
@@ -71,6 +71,7 @@ class Source:
         self.rewindable = self.path is not None and not _is_pipe(self.path)
         self.damage: str | None = None
         self.ahead: Closes | None = None
+        self.at_once = 1
         self._progress = progress
         self._first: Stream | None = None
         self._head: bytes | None = None

@@ -245,9 +245,10 @@ class TraceBuilder:
 
     def frame(self, table: str) -> pl.LazyFrame:
         """`table` as it stands, with all declared columns."""
-        return TABLES[table].plain(self._raw(table))
+        return TABLES[table].plain(self.raw(table))
 
-    def _raw(self, table: str) -> pl.LazyFrame:
+    def raw(self, table: str) -> pl.LazyFrame:
+        """The same as it is kept: text may be categories."""
         if table not in self._pending:
             return self._as_asked(table, TABLES[table].empty)
         pending = self._merged(table)
@@ -264,7 +265,7 @@ class TraceBuilder:
                 self._merged(table)
         if self._folder is None and self._held_bytes > self._memory_bytes:
             self._spill()
-        frames = {table: self._raw(table) for table in {*self._pending, *self._narrowed}}
+        frames = {table: self.raw(table) for table in {*self._pending, *self._narrowed}}
         facts = blank_facts(facts, self.losses)
         return Trace(facts, frames, self.losses, scratch=self._scratch, names=self.names)
 

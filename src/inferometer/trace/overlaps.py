@@ -6,25 +6,32 @@ launch), and queues that a profiler reports as one stream. In order, no launch c
 calls from start to end; some profilers of AMD devices write such ends. No row is ever changed.
 """
 
+import numpy as np
 import polars as pl
 
-from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.losses import Losses
+from inferometer.trace.numbering import Numbers, number_rows, order_in_time
 
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
-_LANE = ("rank", "process", "device", "context", "stream")
+LANE = ("rank", "process", "device", "context", "stream")
 
 
-def count_overlaps(out: TraceBuilder) -> None:
-    """Count launches that overlap later ones on their stream, each once, by what is known of the reason."""
-    launches = out.frame("launches")
-    crowded = _find_crowded(launches)
+def count_overlaps(launches: pl.LazyFrame, timed: pl.DataFrame, losses: Losses) -> None:
+    """Count launches that overlap later ones on their stream, each once, by what is known of the reason.
+
+    Args:
+        launches: Of one trace.
+        timed: Their columns `LANE`, `start_ns` and `dur_ns`.
+        losses: Where they are counted.
+    """
+    crowded = _find_crowded(timed)
     if crowded.is_empty():
         return
     from inferometer.trace.crowded import compare_with_other_calls
 
     found = compare_with_other_calls(crowded, launches, _ROUNDING_NS)
     in_graph, wrong = found.filter(~pl.col("overlaps_others")), found.filter("outlasts_two")
-    count = out.losses.count
+    count = losses.count
     count("overlaps_in_graph", in_graph.height, category="launches")
     count("overlaps_in_stream", found.height - in_graph.height - wrong.height, category="launches")
     if wrong.height:
@@ -34,22 +41,28 @@ def count_overlaps(out: TraceBuilder) -> None:
         count("overflows_stream", wrong.height, category="launches", example=example)
 
 
-def _find_crowded(launches: pl.LazyFrame) -> pl.DataFrame:
+def _find_crowded(timed: pl.DataFrame) -> pl.DataFrame:
     """Launches that overlap others of their stream (`lane`), by stream and start; mostly none, which is seen first."""
-    differ = launches.select(pl.col(_LANE).n_unique()).collect().row(0)
-    lane = [column for column, n in zip(_LANE, differ, strict=True) if n > 1 or column == "stream"]
-    rows = (
-        launches.select(*lane, "start_ns", "dur_ns")
-        .with_row_index("row")
-        .filter(pl.col("stream").is_not_null())
-        .sort(*lane, "start_ns", "dur_ns")
-        .select("row", "start_ns", "dur_ns", pl.struct(lane).rle_id().alias("lane"))
-        .collect()
-    )
-    lane_goes_on = pl.col("lane") == pl.col("lane").shift(-1)
-    begins_before = pl.col("start_ns").shift(-1) < pl.col("start_ns") + pl.col("dur_ns") - _ROUNDING_NS
-    if not rows.select((lane_goes_on & begins_before).any()).item():
+    rows = timed.with_row_index("row")
+    if rows["stream"].null_count():
+        rows = rows.filter(pl.col("stream").is_not_null())
+    differ = [name for name in LANE if rows[name].n_unique() > 1]
+    lanes, _ = number_rows(rows.select(differ)) if differ else (np.zeros(rows.height, dtype=np.int64), ())
+    starts, took = (rows[name].to_numpy() for name in ("start_ns", "dur_ns"))
+    order = _by_lane_and_time(lanes, starts, took)
+    lanes, starts, ends = lanes[order], starts[order], (starts + took)[order] - _ROUNDING_NS
+    if not ((starts[1:] < ends[:-1]) & (lanes[1:] == lanes[:-1])).any():
         return rows.clear()
     from inferometer.trace.crowded import keep_crowded
 
-    return keep_crowded(rows, _ROUNDING_NS)
+    ordered = rows.select("row", "start_ns", "dur_ns")[order].with_columns(pl.Series("lane", lanes))
+    return keep_crowded(ordered, _ROUNDING_NS)
+
+
+def _by_lane_and_time(lanes: Numbers, starts: Numbers, took: Numbers) -> Numbers:
+    """The places of launches by lane and start, of equal starts the shortest first."""
+    order = order_in_time(lanes, starts)
+    if order is None:
+        order = np.arange(len(lanes))
+    is_tied = (starts[order[1:]] == starts[order[:-1]]) & (lanes[order[1:]] == lanes[order[:-1]])
+    return np.lexsort((took, starts, lanes)) if is_tied.any() else order

@@ -20,10 +20,12 @@ Values: TypeAlias = "Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | in
 def make_batch(table: str, rows: int, columns: Mapping[str, Values], losses: Losses) -> pl.DataFrame:
     """`rows` rows of `table` with `columns` only; a single value fills its column.
 
-    Text may come as categories and stays so; a single text becomes a category.
+    Text may come as categories and stays so; a single text becomes a category. A column of None alone is left out
+    where there are others.
     """
     schema = TABLES[table].schema
-    return pl.DataFrame([_series(table, name, columns[name], schema[name], rows, losses) for name in columns])
+    told = {name: values for name, values in columns.items() if values is not None} or columns
+    return pl.DataFrame([_series(table, name, values, schema[name], rows, losses) for name, values in told.items()])
 
 
 def _series(table: str, name: str, values: Values, dtype: pl.DataType, rows: int, losses: Losses) -> pl.Series:
@@ -43,7 +45,7 @@ def _repeated(
     table: str, name: str, value: str | float | None, dtype: pl.DataType, rows: int, losses: Losses
 ) -> pl.Series:
     try:
-        return pl.repeat(value, rows, dtype=dtype, eager=True).alias(name)
+        return pl.Series(name, [value], dtype=dtype, strict=True).new_from_index(0, rows)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         return _lenient_series(table, name, [value] * rows, dtype, losses)
 

@@ -54,7 +54,7 @@ def _start_native(source: Source) -> "NativeLaunches | None":
     library = find_library()
     if library is None:
         return None
-    threads = min(asked_processes() or len(own_cores()), _MOST_PROCESSES)
+    threads = max(1, min(asked_processes() or len(own_cores()), _MOST_PROCESSES) // source.at_once)
     try:
         if is_packed:
             from inferometer.formats.kineto.native.packed import PackedLaunches

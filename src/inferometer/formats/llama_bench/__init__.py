@@ -27,9 +27,12 @@ _SIGNS: Final = (
 )
 
 
+_WORDS: Final = (b"build_commit", b"t/s")  # each sign has one
+
+
 def is_result(head: bytes) -> bool:
     """The first fields of a test, or the titles of a table of them."""
-    return any(sign.search(head) for sign in _SIGNS)
+    return any(word in head for word in _WORDS) and any(sign.search(head) for sign in _SIGNS)
 
 
 def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":

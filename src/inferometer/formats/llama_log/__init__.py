@@ -25,11 +25,17 @@ _SIGNS: Final = re.compile(
     rb"|^Vulkan Timings:\r?$|^[^\n]{0,40}\bllama_model_loader: |^(?:prompt )?eval time += +[\d.]+ ms /",
     re.MULTILINE,
 )
+_WORDS: Final = (  # each sign has one
+    *(b"perf_context_print", b"common_perf_print", b"print_timing", b"Vulkan Timings", b"llama_model_loader"),
+    b"eval time",
+)
 
 
 def _sniff(head: bytes) -> bool:
     """A line that llama.cpp prints while it loads a model or at the end; not what llama-bench logs before its tests."""
-    return b"\0" not in head and _SIGNS.search(head) is not None and not is_result(head)
+    if b"\0" in head or not any(word in head for word in _WORDS):
+        return False
+    return _SIGNS.search(head) is not None and not is_result(head)
 
 
 def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":

@@ -27,6 +27,8 @@ from inferometer.trace.restrict import restrict_ranks
 from inferometer.trace.store_writer import StoreFolder, write_manifest, write_tables
 from inferometer.trace.trace import Trace
 
+_AT_ONCE = 2  # files are being read: one is taken over, the next has begun
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -120,7 +122,7 @@ def _sources(
 ) -> Generator[tuple[Profile, Source | None]]:
     """Each profile with its file, None of a store and of what can't be read; reading of the one after it has begun."""
     made = (_begun(each, tables, limits, total.of(each)) for each in profiles)
-    waiting = deque(islice(made, 1))
+    waiting = deque(islice(made, _AT_ONCE - 1))
     try:
         for profile in profiles:
             waiting.extend(islice(made, 1))
@@ -134,6 +136,7 @@ def _begun(profile: Profile, tables: Wanted, limits: Limits | None, progress: Pr
     if profile.format is None or profile.error:
         return None
     source = Source(profile.path, limits=limits, progress=progress)
+    source.at_once = _AT_ONCE
     with suppress(InputError):  # reading it says what is wrong
         begin(source, profile.format, tables)
     return source
