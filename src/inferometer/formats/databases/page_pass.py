@@ -7,7 +7,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -58,12 +58,13 @@ def start_page_pass(path: Path, uri: str, table: str, columns: Mapping[str, Plac
     library = find_library()
     if library is None or not columns:
         return None
-    lock = sqlite3.connect(uri, uri=True, isolation_level=None)
-    try:
-        lock.execute("BEGIN")
-        named = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?"
-        (root,) = lock.execute(named, (table,)).fetchone()  # what it reads takes the lock
-        return PagePass(NativeTable(library, path, root), columns, lock)
-    except (sqlite3.Error, UnusualTable, TypeError, OverflowError):  # SQLite says what is wrong
-        lock.close()
-        return None
+    with suppress(sqlite3.Error, UnusualTable, TypeError):  # SQLite says what is wrong
+        with ExitStack() as opened:
+            lock = opened.enter_context(closing(sqlite3.connect(uri, uri=True, isolation_level=None)))
+            lock.execute("BEGIN")
+            named = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?"
+            (root,) = lock.execute(named, (table,)).fetchone()  # what it reads takes the lock
+            found = PagePass(NativeTable(library, path, root), columns, lock)
+            opened.pop_all()
+        return found
+    return None
