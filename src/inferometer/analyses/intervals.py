@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.trace.numbering import number_groups, order_in_time
+from inferometer.analyses.numbering import number_groups, order_in_time
 
 Times = NDArray[np.int64]
 _LARGEST = 2**62

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.trace.numbering import order_by
+from inferometer.analyses.numbering import order_by
 
 Numbers = NDArray[np.int64]
 _NEVER: Final = int(np.iinfo(np.int64).max)

@@ -40,6 +40,7 @@ _START_S = 120.0  # torch takes seconds to import, on a busy machine many
 _KEPT = (
     "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HOME", "TMPDIR", "LANG", "CUDA_HOME",
     "ROCM_PATH", "CC", "CXX", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "MAX_JOBS",
+    "ATEN_CPU_CAPABILITY",
 )  # fmt: skip
 _LONGEST_REPLY = 64 << 20  # bytes; the times of a million calls
 _LOOK_S = 0.01

@@ -6,11 +6,9 @@ launch), and queues that a profiler reports as one stream. In order, no launch c
 calls from start to end; some profilers of AMD devices write such ends. No row is ever changed.
 """
 
-import numpy as np
 import polars as pl
 
 from inferometer.trace.losses import Losses
-from inferometer.trace.numbering import Numbers, number_rows, order_in_time
 
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
 LANE = ("rank", "process", "device", "context", "stream")
@@ -43,26 +41,20 @@ def count_overlaps(launches: pl.LazyFrame, timed: pl.DataFrame, losses: Losses) 
 
 def _find_crowded(timed: pl.DataFrame) -> pl.DataFrame:
     """Launches that overlap others of their stream (`lane`), by stream and start; mostly none, which is seen first."""
-    rows = timed.with_row_index("row")
-    if rows["stream"].null_count():
-        rows = rows.filter(pl.col("stream").is_not_null())
-    differ = [name for name in LANE if rows[name].n_unique() > 1]
-    lanes, _ = number_rows(rows.select(differ)) if differ else (np.zeros(rows.height, dtype=np.int64), ())
-    starts, took = (rows[name].to_numpy() for name in ("start_ns", "dur_ns"))
-    order = _by_lane_and_time(lanes, starts, took)
-    lanes, starts, ends = lanes[order], starts[order], (starts + took)[order] - _ROUNDING_NS
-    if not ((starts[1:] < ends[:-1]) & (lanes[1:] == lanes[:-1])).any():
+    lane = [name for name in LANE if name == "stream" or timed[name].n_unique() > 1]
+    rows = (
+        timed.lazy()
+        .select(*lane, "start_ns", "dur_ns")
+        .with_row_index("row")
+        .filter(pl.col("stream").is_not_null())
+        .sort(*lane, "start_ns", "dur_ns")
+        .select("row", "start_ns", "dur_ns", pl.struct(lane).rle_id().alias("lane"))
+        .collect()
+    )
+    starts, lanes = rows["start_ns"], rows["lane"]
+    begins_before = starts.shift(-1) < starts + rows["dur_ns"] - _ROUNDING_NS
+    if not ((lanes == lanes.shift(-1)) & begins_before).any():
         return rows.clear()
     from inferometer.trace.crowded import keep_crowded
 
-    ordered = rows.select("row", "start_ns", "dur_ns")[order].with_columns(pl.Series("lane", lanes))
-    return keep_crowded(ordered, _ROUNDING_NS)
-
-
-def _by_lane_and_time(lanes: Numbers, starts: Numbers, took: Numbers) -> Numbers:
-    """The places of launches by lane and start, of equal starts the shortest first."""
-    order = order_in_time(lanes, starts)
-    if order is None:
-        order = np.arange(len(lanes))
-    is_tied = (starts[order[1:]] == starts[order[:-1]]) & (lanes[order[1:]] == lanes[order[:-1]])
-    return np.lexsort((took, starts, lanes)) if is_tied.any() else order
+    return keep_crowded(rows, _ROUNDING_NS)

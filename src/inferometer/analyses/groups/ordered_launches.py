@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, find_calls
 from inferometer.analyses.nesting import find_innermost
+from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.names import decode
 from inferometer.names.apis import api_kind, is_of_cuda_or_hip
-from inferometer.trace.numbering import number_rows, order_in_time
 
 MOST_LAUNCHES = 32
 """Launches of one op; the largest in our traces, a fused backward of embeddings, has 17."""

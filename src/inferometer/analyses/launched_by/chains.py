@@ -22,7 +22,7 @@ from inferometer.analyses.nesting import (
     order_ranges,
     shared_lanes,
 )
-from inferometer.trace.numbering import number_keys
+from inferometer.analyses.numbering import number_keys
 
 _DEEPEST = 2_000  # Python stops at 1,000 frames; what a broken file nests deeper is left out of the chains
 _NEVER = int(np.iinfo(np.int64).max)

@@ -14,7 +14,7 @@ from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Kind, La
 from inferometer.analyses.launched_by.chains import Ranges, find_chains
 from inferometer.analyses.named_ranges import on_device
 from inferometer.analyses.nesting import Numbers, holds_any, order_points
-from inferometer.trace.numbering import number_by_first
+from inferometer.analyses.numbering import number_by_first
 from inferometer.trace.trace import Trace
 
 THREAD = ["rank", "process", "thread"]

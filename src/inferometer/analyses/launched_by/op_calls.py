@@ -21,7 +21,7 @@ from inferometer.analyses.nesting import (
     order_ranges,
     shared_lanes,
 )
-from inferometer.trace.numbering import number_rows
+from inferometer.analyses.numbering import number_rows
 from inferometer.trace.trace import Trace
 
 NONE = -1

@@ -17,9 +17,9 @@ from inferometer.analyses.correlation import is_one
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, NONE, OWNER, OpCalls, or_null
 from inferometer.analyses.nesting import Numbers
+from inferometer.analyses.numbering import number_by_first, number_rows
 from inferometer.analyses.roofline.work import calls_asked_for
 from inferometer.operators.framework.family import model_of
-from inferometer.trace.numbering import number_by_first, number_rows
 
 ARGUMENTS = ("input_dims", "input_dtypes", "input_strides", "scalars")
 SIGNATURE = ("op", *ARGUMENTS, "kernel_file")

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.launched_by.op_calls import NONE, OpCalls, or_null
+from inferometer.analyses.numbering import number_by_first
 from inferometer.analyses.roofline.named_exchanges import named_exchanges
 from inferometer.analyses.roofline.work import calls_inside, recorded_call
 from inferometer.analyses.timeline.collectives import BY_NAME_ALONE, describe_collectives, recorded_collectives
@@ -23,7 +24,6 @@ from inferometer.operators.framework.call import Unmodelled
 from inferometer.operators.framework.collectives import NAME, exchange_of, kept_shares
 from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import model_of
-from inferometer.trace.numbering import number_by_first
 from inferometer.trace.trace import Trace
 
 _ROOTED: Final = ("gather", "scatter")  # which names of kernels don't distinguish from other sends

@@ -11,10 +11,10 @@ import polars as pl
 
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
 from inferometer.analyses.nesting import Numbers, find_innermost
+from inferometer.analyses.numbering import number_by_first
 from inferometer.names.communication import read_collective
 from inferometer.operators.framework.call import Unmodelled, read_call
 from inferometer.operators.framework.exchange import Exchange
-from inferometer.trace.numbering import number_by_first
 from inferometer.trace.trace import Trace
 
 NEEDED: Final = {"spans": ("span", *THREAD, "start_ns", "dur_ns", "input_dims", "input_dtypes")}

@@ -11,6 +11,7 @@ import polars as pl
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
 from inferometer.analyses.nesting import Numbers
+from inferometer.analyses.numbering import number_by_first
 from inferometer.analyses.roofline.calls import ARGUMENTS, SIGNATURE, kernels_of_calls
 from inferometer.analyses.roofline.likeness import LIKENESS, Likeness
 from inferometer.analyses.roofline.work import (
@@ -29,7 +30,6 @@ from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import Found, model_of
 from inferometer.operators.framework.lengths import Context, Lengths
 from inferometer.operators.framework.output_code import OutputCode
-from inferometer.trace.numbering import number_by_first
 
 _NUMBERS: Final = ("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes")
 PARTS: Final = ("matrix_of_call_ns", "vector_of_call_ns", "memory_of_call_ns")

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.intervals import Times, busy_sums, concurrent_sums, longest_pauses
+from inferometer.analyses.numbering import number_groups
 from inferometer.analyses.timeline.work import PLACE, SORTS, Work
-from inferometer.trace.numbering import number_groups
 
 
 def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:

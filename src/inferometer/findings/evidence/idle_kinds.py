@@ -17,9 +17,9 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.findings.finding import Scale
-from inferometer.trace.numbering import number_rows, order_in_time
 
 IdleKind = Literal["launching", "host", "queued", "graph", "unknown", "recorder"]
 KINDS: Final[tuple[IdleKind, ...]] = ("launching", "host", "queued", "graph", "unknown", "recorder")

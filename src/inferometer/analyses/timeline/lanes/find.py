@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, NO_CALL, find_calls
 from inferometer.analyses.nesting import order_ranges
+from inferometer.analyses.numbering import order_by, sum_by
 from inferometer.analyses.timeline.lanes.events import LONGEST_NS, NO_TIE, Category, Lane, Lanes, Numbers, Samples
 from inferometer.analyses.timeline.lanes.rows import MOST_ROWS, stack_rows
 from inferometer.analyses.timeline.lanes.samples import find_samples
 from inferometer.analyses.timeline.lanes.sources import Piece, Place, find_pieces
-from inferometer.trace.numbering import order_by, sum_by
 from inferometer.trace.trace import Trace
 
 _Number = TypeVar("_Number", np.int64, np.int32)

@@ -4,8 +4,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from inferometer.analyses.numbering import order_by
 from inferometer.analyses.timeline.lanes.events import Numbers
-from inferometer.trace.numbering import order_by
 
 MOST_ROWS = 256
 """Rows of one lane. What is nested deeper is counted, not drawn."""

@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.numbering import number_rows
 from inferometer.analyses.timeline.lanes.categories import Sort, host_sort, launch_sort
 from inferometer.analyses.timeline.lanes.events import Numbers
 from inferometer.trace.facts import Facts, NamedId
-from inferometer.trace.numbering import number_rows
 from inferometer.trace.trace import Trace
 
 _DEVICE = ("rank", "device", "stream")

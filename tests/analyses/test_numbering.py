@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.trace.numbering import (
+from inferometer.analyses.numbering import (
     number_by_first,
     number_keys,
     number_rows,
