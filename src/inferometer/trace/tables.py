@@ -55,9 +55,10 @@ class Table:
 
     def compact(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """`frame` with text that repeats from row to row as categories, other text as text."""
-        types = {name: pl.Categorical() if name in REPEATED_TEXT else dtype for name, dtype in self.schema.items()}
         texts = [name for name, dtype in self.schema.items() if dtype == pl.String]
-        return frame.with_columns(pl.col(name).cast(types[name]) for name in texts)
+        return frame.with_columns(
+            pl.col(name).cast(pl.Categorical if name in REPEATED_TEXT else pl.String) for name in texts
+        )
 
     @cached_property
     def empty(self) -> pl.LazyFrame:

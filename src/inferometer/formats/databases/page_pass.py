@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Self
 
 from inferometer.formats.databases.native.table import NativeTable, Place, Rows, UnusualTable
-from inferometer.formats.native.library import find_library
-from inferometer.processes import asked_processes, own_cores
+from inferometer.formats.native.library import find_library, reading_threads
 
-_MOST_THREADS = 8
 _AHEAD = 2  # blocks a thread
 
 
@@ -26,7 +24,7 @@ class PagePass:
     def __init__(self, table: NativeTable, columns: Mapping[str, Place], lock: sqlite3.Connection) -> None:
         self.is_whole = False
         self._table, self._columns, self._lock = table, dict(columns), lock
-        self._threads = min(asked_processes() or len(own_cores()), _MOST_THREADS)
+        self._threads = reading_threads()
         self._pool = ThreadPoolExecutor(self._threads)
 
     def run(self) -> Iterator[Rows]:

@@ -49,12 +49,12 @@ def _start_native(source: Source) -> "NativeLaunches | None":
     path, is_packed = source.path, source.is_packed
     if path is None or (source.size or 0) < (FROM_PACKED_NATIVE_BYTES if is_packed else FROM_NATIVE_BYTES):
         return None
-    from inferometer.formats.native.library import find_library
+    from inferometer.formats.native.library import find_library, reading_threads
 
     library = find_library()
     if library is None:
         return None
-    threads = max(1, min(asked_processes() or len(own_cores()), _MOST_PROCESSES) // source.at_once)
+    threads = reading_threads(source.at_once)
     try:
         if is_packed:
             from inferometer.formats.kineto.native.packed import PackedLaunches

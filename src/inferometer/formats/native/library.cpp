@@ -1,12 +1,12 @@
 // What the library has of its own, whatever format it reads.
 
+#include "exported.h"
+
 #include <cstdint>
 
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-
-#define EXPORTED extern "C" __attribute__((visibility("default")))
 
 // Gives memory that isn't used any more back to the system: the C library would keep it for threads that have ended.
 EXPORTED void library_trim() {

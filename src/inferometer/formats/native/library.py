@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from inferometer.formats.native.build import LIBRARY, is_current
+from inferometer.processes import asked_processes, own_cores
 
 VARIABLE: Final = "INFEROMETER_NATIVE"
 """The environment's variable that says `0` where the library is not to be used."""
+_MOST_THREADS: Final = 8
 
 _FUNCTIONS: Final = {
     "library_trim": (None, []),
@@ -45,6 +47,11 @@ _FUNCTIONS: Final = {
 def find_library() -> ctypes.CDLL | None:
     """The library; None where it wasn't built from these sources, doesn't load, or isn't wanted."""
     return None if os.environ.get(VARIABLE) == "0" else _installed()
+
+
+def reading_threads(at_once: int = 1) -> int:
+    """With how many threads the library reads a file, where so many files are read at once."""
+    return max(1, min(asked_processes() or len(own_cores()), _MOST_THREADS) // at_once)
 
 
 def tell_reader() -> str:

@@ -14,6 +14,7 @@ import inferometer
 from inferometer import Trace
 from inferometer.formats.kineto import ahead, scan
 from inferometer.formats.kineto.native import launches, packed
+from inferometer.formats.native import library
 from inferometer.formats.native.library import VARIABLE
 
 pytestmark = needs_library
@@ -37,7 +38,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     """Ask for launches alone, of a file that counts as large; ranges are small and read by three threads."""
     monkeypatch.setattr(ahead, "FROM_NATIVE_BYTES", 1)
     monkeypatch.setattr(ahead, "FROM_PACKED_NATIVE_BYTES", 1)
-    monkeypatch.setattr(ahead, "own_cores", lambda: frozenset(range(3)))
+    monkeypatch.setattr(library, "own_cores", lambda: frozenset(range(3)))
     monkeypatch.setattr(launches, "REST_BYTES", 6_000)
     monkeypatch.setattr(launches, "RANGE_BYTES", 10_007)
     monkeypatch.setattr(packed, "PIECE_BYTES", 10_007)

@@ -18,6 +18,7 @@ from inferometer.formats.kineto import ahead
 from inferometer.formats.kineto.cut import CutFailed
 from inferometer.formats.kineto.native import launches, packed
 from inferometer.formats.kineto.native.packed import PackedLaunches
+from inferometer.formats.native import library
 from inferometer.formats.native.library import VARIABLE, find_library
 from inferometer.formats.source import Limits, Source
 
@@ -30,7 +31,7 @@ DATA = write_file([kernel(f"kernel {n}", ts=str(n), dur="1") for n in range(300)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a file goes that counts as large; pieces are small and read by two threads."""
     monkeypatch.setattr(ahead, "FROM_PACKED_NATIVE_BYTES", 1)
-    monkeypatch.setattr(ahead, "own_cores", lambda: frozenset(range(2)))
+    monkeypatch.setattr(library, "own_cores", lambda: frozenset(range(2)))
     monkeypatch.setattr(launches, "REST_BYTES", 2_000)
     monkeypatch.setattr(packed, "PIECE_BYTES", 3_000)
     return tmp_path / "trace.json.gz"

@@ -27,6 +27,7 @@ from inferometer.formats.kineto.native import sections as native
 from inferometer.formats.kineto.native.columns import TABLE_OF, Decoded
 from inferometer.formats.kineto.native.sections import NativeSections
 from inferometer.formats.kineto.sections import SectionReader, Sections, read_in_sections
+from inferometer.formats.native import library
 from inferometer.formats.native.library import VARIABLE, find_library
 from inferometer.formats.source import Source
 from inferometer.processes import VARIABLE as PROCESSES
@@ -145,7 +146,7 @@ def in_threads(patch: pytest.MonkeyPatch, size: int) -> None:
     """Files of any size are read by three threads, in sections of `size` bytes."""
     patch.setattr(sections, "SECTION_BYTES", size)
     patch.setattr(native, "FROM_BYTES", 0)
-    patch.setattr(native, "own_cores", lambda: frozenset(range(3)))
+    patch.setattr(library, "own_cores", lambda: frozenset(range(3)))
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)

@@ -2,11 +2,10 @@
 //
 // Null or -1 says that SQLite itself must have a look; memory that runs out says the same.
 
+#include "../../native/exported.h"
 #include "rows.h"
 
 #include <memory>
-
-#define EXPORTED extern "C" __attribute__((visibility("default")))
 
 using sqlite::Block;
 using sqlite::Column;
@@ -21,15 +20,6 @@ struct Table {
   Database database;
   Leaves leaves;
 };
-
-template <typename Make>
-auto made(Make make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const std::exception&) {
-    return nullptr;
-  }
-}
 
 } // namespace
 

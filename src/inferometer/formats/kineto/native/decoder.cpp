@@ -2,28 +2,16 @@
 //
 // A handle is what was decoded. Null says that the reader in Python must have a look; memory that runs out says the same.
 
+#include "../../native/exported.h"
 #include "arrow.h"
 #include "scan.h"
 
 using kineto::LaunchScan;
 using kineto::Section;
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-
 using Handle = std::shared_ptr<Section>;
 
 namespace {
-
-// What `make` gives; null where it is unusual, memory runs out, or no thread can be started.
-template <typename Make>
-auto made(Make make) -> decltype(make()) {
-  try {
-    return make();
-  } catch (const kineto::Unusual&) {
-  } catch (const std::exception&) {
-  }
-  return nullptr;
-}
 
 int exported(
     const kineto::Column& column, std::shared_ptr<const void> owner, ArrowArray* array, ArrowSchema* schema) {

@@ -4,12 +4,13 @@
 #include <cctype>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <string_view>
 
 namespace kineto {
 
 // Something that the reader in Python is left to decide. Nothing that was read counts then.
-struct Unusual {};
+struct Unusual : std::exception {};
 
 constexpr int DEEPEST = 32; // nesting within an event: Kineto has 4
 

@@ -22,13 +22,12 @@ from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.native.columns import Decoded, decode
 from inferometer.formats.kineto.native.rows import SectionRows, wanted_tables
 from inferometer.formats.kineto.sections import SectionReader, Sections
+from inferometer.formats.native.library import reading_threads
 from inferometer.formats.source import Source, Stream
-from inferometer.processes import asked_processes, own_cores
 from inferometer.trace.builder import TraceBuilder
 
 FROM_BYTES = 24 << 20  # below this, one thread is enough
 BEHIND_BYTES: Final = 1 << 20  # how far behind its limit a section's last event may end
-_MOST_THREADS: Final = 8
 _MISSES: Final = 4  # one section of so many may be unusual, and one more
 
 
@@ -74,7 +73,7 @@ class NativeSections:
             size = os.fstat(file.fileno()).st_size - text.offset
             if size < FROM_BYTES:
                 return self._read_file(file.fileno(), text, stream, _no_guesses())
-            threads = min(asked_processes() or len(own_cores()), _MOST_THREADS)
+            threads = reading_threads()
             with ThreadPoolExecutor(threads) as pool:
                 guesses = _ahead(
                     pool, partial(self._guess, file.fileno()), -(-size // self._sections.size), threads + 1
