@@ -109,8 +109,9 @@ _NOTES: Final = """\
   the median and one for the deviation, which SQL lacks. Quicker ways are measured too, and have no bar: both statistics
   in one aggregate; one over all rows, sorted by NumPy; and the quickest known, in which SQLite joins rows to text and
   NumPy reads it. What else was tried stands in `benchmarks/peers/sqlite_kernels.py`.
-- Two columns by ADBC are the least that reading takes: a name's id and a duration of every kernel, read as we read
-  them, and added up. Bars that were set in seconds are given as multiples of its time then.
+- Two columns by ADBC are a name's id and a duration of every kernel, as a driver of SQLite gives them, added up: the
+  least that reading took before numbers were read from the file's pages. Bars that were set in seconds are given as
+  multiples of its time then.
 - Other peers run on one core; ours reads on two. CPU time is next to the wall time.
 - The smaller file has a named range around every call that launches, and one around every layer and step. The bar on
   `spans` is on the whole process: reading the file, tying launches to calls and these to ranges, and the table."""

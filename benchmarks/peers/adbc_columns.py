@@ -1,4 +1,4 @@
-"""The least that reading an export takes: two columns of its kernels by ADBC, two ranges at a time, and their sum."""
+"""The least that SQLite's driver takes for an export: two columns of its kernels by ADBC, two ranges at a time."""
 
 from __future__ import annotations
 
