@@ -393,7 +393,9 @@ def test_the_longest_gaps_are_those_of_all_gaps(
     """Rows sorted in plain Python; ids that occur again, waits, calls that nothing has, and windows among them."""
     launches = [
         {"start_ns": start, "dur_ns": dur, "device": f"gpu:{i % 2}", "process": 1, "correlation_id": at}
-        for i, (start, dur, at) in enumerate(works)
+        for i, (start, dur, at) in enumerate(
+            [(0, 3, 1), *works]
+        )  # a window needs a trace that is longer than it begins
     ]
     calls = [
         call(start, start + dur, "cudaStreamSynchronize" if waits else "cudaLaunchKernel", correlation_id=at)
