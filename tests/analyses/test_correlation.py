@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import trace_of
 
-from inferometer.analyses.correlation import NO_CALL, find_calls, gather_known, is_one, tie_launches, when_asked
+from inferometer.analyses.correlation import NO_CALL, find_calls, gather_known, tie_launches, when_asked
+
+pytestmark = pytest.mark.usefixtures("both_sizes")
 
 CALL = {"api": "cudaLaunchKernel", "process": 1, "thread": 2, "start_ns": 0, "dur_ns": 1}
 
@@ -123,11 +125,3 @@ def test_work_was_asked_for_when_its_call_began_and_on_the_cpu_when_it_began_its
     trace = trace_of(launches, tables=tables, calls=[CALL | {"start_ns": 300, "correlation_id": 5}])
     found = when_asked(trace.launches.collect(), trace)
     assert (found.name, found.to_list()) == ("asked_ns", [300 if "calls" in tables else None, None, 990])
-
-
-@pytest.mark.parametrize(
-    ("values", "one"),
-    [([], True), ([1, 1], True), ([None, None], True), ([1, 2], False), ([1, None], False), ([1, None, None], False)],
-)
-def test_nulls_are_equal_to_each_other_and_to_nothing_else(values: list[int | None], one: bool) -> None:
-    assert is_one(pl.Series(values, dtype=pl.Int64)) is one

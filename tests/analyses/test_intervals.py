@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from inferometer.analyses.intervals import Times, busy_by, busy_sums, concurrent_sums, longest_pauses, merge
 
+pytestmark = pytest.mark.usefixtures("both_sizes")
+
 ROW = st.tuples(st.sampled_from(["a", "b", None]), st.integers(-20, 40), st.integers(0, 25))
 SCHEMA = {"device": pl.String, "start_ns": pl.Int64, "dur_ns": pl.Int64}
 

@@ -24,6 +24,7 @@ RANGES = st.lists(
     st.tuples(st.integers(0, 2), st.integers(-10, 20), st.integers(0, 15)).map(lambda r: (r[0], r[1], r[1] + r[2])),
     max_size=25,
 )
+pytestmark = pytest.mark.usefixtures("both_sizes")
 POINTS = st.lists(st.tuples(st.integers(0, 3), st.integers(-12, 40)), max_size=25)
 
 

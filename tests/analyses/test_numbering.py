@@ -2,10 +2,12 @@
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.analyses.numbering import (
+    find_rows,
     number_by_first,
     number_keys,
     number_rows,
@@ -15,6 +17,8 @@ from inferometer.analyses.numbering import (
 )
 
 ROW = st.tuples(st.integers(0, 3) | st.none(), st.sampled_from(["x", "b", "a", None]))
+
+pytestmark = pytest.mark.usefixtures("both_sizes")
 
 
 def test_numbers_of_values_are_in_order_with_nulls_last() -> None:
@@ -73,3 +77,23 @@ def test_any_numbers_are_put_in_order_and_equal_ones_stay(number: list[int]) -> 
 def test_sums_are_exact_beyond_what_floating_point_holds(rows: list[tuple[int, int]]) -> None:
     number, values = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     assert sum_by(number, values, 5).tolist() == [sum(ns for of, ns in rows if of == each) for each in range(5)]
+
+
+KEYS = st.tuples(st.sampled_from(["x", "b", None]), st.sampled_from(["a", "b"]), st.sampled_from([None, -1, 2**50]))
+
+
+@given(st.lists(KEYS, max_size=12), st.sampled_from([pl.String(), pl.Categorical()]))
+def test_rows_are_found_in_a_table_of_the_different_ones(
+    rows: list[tuple[str | None, str, int | None]], text: pl.DataType
+) -> None:
+    frame = pl.DataFrame(rows, schema={"a": text, "b": text, "n": pl.Int64}, orient="row")
+    table = frame.select("n", "b", "a").unique()
+    found = find_rows(table, frame)
+    assert table[found].select("a", "b", "n").rows() == rows
+    assert found.dtype == pl.UInt32
+
+
+def test_a_table_of_categories_takes_no_memory_for_others() -> None:
+    late = pl.Series([f"name {n}" for n in range(100_000)], dtype=pl.Categorical).tail(2)
+    frame = pl.DataFrame({"a": late, "b": late.reverse(), "c": late})  # numbers of 100,000 each, if taken as they are
+    assert find_rows(frame, frame[[1, 0, 0]]).to_list() == [1, 0, 0]

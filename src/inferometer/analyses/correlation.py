@@ -5,13 +5,19 @@ be unknown, which counts as a value of its own. A graph launch is one call with 
 queued before the profiling window, or its call was not recorded.
 """
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
+from inferometer.trace.lean import collect_lean, has_one
 from inferometer.trace.trace import Trace
 
 NO_CALL = -1
+CALL = "call"
+"""The column of launches with the row of each one's call, UInt32, null where there is none."""
 FOUND_IDLE_NS = 500_000
 """The first launch of a recording found the device idle if it began within this of its call: in 11 real traces it then
 took 2 to 46 μs. In the one that was cut out of a longer one it took 7.8 ms, behind work that is not in the file."""
@@ -19,6 +25,7 @@ _SAMPLES = 1_000  # of ids, for the middle one
 _OWNER = ["rank", "process"]
 CALL_KEY = [*_OWNER, "correlation_id"]
 Rows = NDArray[np.int64]
+Calls = NDArray[np.int32]
 
 
 def tie_launches(launches: pl.LazyFrame, calls: pl.LazyFrame) -> pl.LazyFrame:
@@ -37,7 +44,7 @@ def tie_launches(launches: pl.LazyFrame, calls: pl.LazyFrame) -> pl.LazyFrame:
     return launches.join(first, on=CALL_KEY, how="left", nulls_equal=True)
 
 
-def find_calls(launches: pl.DataFrame, calls: pl.DataFrame) -> Rows:
+def find_calls(launches: pl.DataFrame, calls: pl.DataFrame) -> Calls:
     """The row of each launch's call, -1 where there is none; the same answer as `tie_launches`, for frames at hand.
 
     Ids and times grow together, nearly, which takes a tenth of the time of the join.
@@ -46,13 +53,16 @@ def find_calls(launches: pl.DataFrame, calls: pl.DataFrame) -> Rows:
         launches: Has `rank`, `process` and `correlation_id`, in any order.
         calls: Has the same and `start_ns`, in any order: of several calls with one key, the first in time is meant.
     """
-    found = np.full(launches.height, NO_CALL, dtype=np.int64)
+    found = np.full(launches.height, NO_CALL, dtype=np.int32)
     owners = _by_owner(calls)
+    own, wanted = (frame["correlation_id"].fill_null(0).to_numpy() for frame in (calls, launches))
     for owner, rows in _by_owner(launches).items():
         if owner in owners:
-            own, wanted = (frame["correlation_id"].fill_null(0).to_numpy() for frame in (calls, launches))
             in_time = _in_time(calls["start_ns"].to_numpy(), owners[owner])
-            found[rows] = _first(own[in_time], in_time, wanted[rows])
+            first = _first(own[in_time], in_time, wanted[rows])
+            if isinstance(rows, slice):
+                return first
+            found[rows] = first
     return found
 
 
@@ -65,56 +75,76 @@ def when_asked(launches: pl.DataFrame, trace: Trace) -> pl.Series:
         launches: Has `device` and `start_ns` next to the columns of `CALL_KEY`, in any order.
         trace: Of which these are launches.
     """
-    asked = launches.select(pl.when(pl.col("device") == "cpu").then("start_ns")).to_series()
-    if "calls" in trace.scope:
-        calls = trace.calls.select(*CALL_KEY, "start_ns").collect()
-        asked = gather_known(calls.select("start_ns"), find_calls(launches, calls)).to_series().fill_null(asked)
-    return asked.alias("asked_ns")
+    if "calls" not in trace.scope:
+        return asked_by(launches, None, None)
+    calls = collect_lean(trace.calls, [*CALL_KEY, "start_ns"])
+    return asked_by(launches, calls, find_calls(launches, calls))
 
 
-def gather_known(rows: pl.DataFrame, at: Rows) -> pl.DataFrame:
+def asked_by(launches: pl.DataFrame, calls: pl.DataFrame | None, call: Calls | None) -> pl.Series:
+    """The same where calls are at hand, and the row there of each launch's, as `find_calls` has it."""
+    on_cpu = pl.col("device") == "cpu"
+    own = launches.select(pl.when(on_cpu).then("start_ns")) if launches.select(on_cpu.any()).item() else None
+    if calls is None or call is None:
+        asked = pl.Series([None], dtype=pl.Int64).new_from_index(0, launches.height)
+        return (asked if own is None else own.to_series()).alias("asked_ns")
+    asked = gather_known(calls.select("start_ns"), call).to_series()
+    return (asked if own is None else asked.fill_null(own.to_series())).alias("asked_ns")
+
+
+def known_rows(at: NDArray[np.integer[Any]]) -> pl.Series:
+    """Rows as UInt32, null in place of -1."""
+    places = pl.Series(at.astype(np.uint32))
+    is_none = at == NO_CALL
+    return places.set(pl.Series(is_none), None) if is_none.any() else places
+
+
+def gather_known(rows: pl.DataFrame, at: NDArray[np.integer[Any]]) -> pl.DataFrame:
     """The rows at these places, all null where the place is -1."""
-    places = pl.Series(at)
-    if (at == NO_CALL).any():
-        places = places.set(places == NO_CALL, None)
-    return rows.select(pl.all().gather(places))
+    return rows.select(pl.all().gather(known_rows(at)))
 
 
-def _by_owner(frame: pl.DataFrame) -> dict[tuple[int | None, ...], Rows]:
-    """The rows with an id of each rank and process; most files have one of either."""
+def _by_owner(frame: pl.DataFrame) -> dict[tuple[int | None, ...], Rows | slice]:
+    """The rows with an id of each rank and process; most files have one of either, whose rows are all."""
     ids = frame["correlation_id"]
-    if frame.height and ids.null_count() == 0 and all(is_one(frame[name]) for name in _OWNER):
-        return {tuple(frame[name][0] for name in _OWNER): np.arange(frame.height)}
+    if frame.height and ids.null_count() == 0 and has_one(frame, *_OWNER):
+        return {frame.select(_OWNER).row(0): slice(0, frame.height)}
     named = frame.select(*_OWNER, pl.int_range(pl.len(), dtype=pl.Int64).alias("row")).filter(ids.is_not_null())
     return {owner: own["row"].to_numpy() for owner, own in named.partition_by(_OWNER, as_dict=True).items()}
 
 
-def is_one(values: pl.Series) -> bool:
-    """Whether all are equal, null among them."""
-    nulls = values.null_count()
-    return nulls == values.len() or (nulls == 0 and values.min() == values.max())
-
-
-def _in_time(start_ns: Rows, rows: Rows) -> Rows:
+def _in_time(start_ns: Rows, rows: Rows | slice) -> Rows | slice:
     """The rows by their starts; equal ones stay in their order."""
     times = start_ns[rows]
-    return rows if (times[1:] >= times[:-1]).all() else rows[np.argsort(times, kind="stable")]
+    if (times[1:] >= times[:-1]).all():
+        return rows
+    order = np.argsort(times, kind="stable")
+    return order if isinstance(rows, slice) else rows[order]
 
 
-def _first(ids: Rows, rows: Rows, wanted: Rows) -> Rows:
+def _first(ids: Rows, rows: Rows | slice, wanted: Rows) -> Calls:
     """The first row that has each wanted id; -1 where none has.
 
     Most ids of a capture are counted up, and a table answers; those far from the middle one are searched for.
     """
     middle = int(np.median(ids[:: 1 + len(ids) // _SAMPLES]))
     low, high = max(int(ids.min()), middle - len(ids)), min(int(ids.max()), middle + len(ids))
-    table = np.full(high - low + 2, NO_CALL, dtype=np.int64)  # the last place is that of ids far away
-    near, asked = _placed(ids, low, high), _placed(wanted, low, high)
-    table[near[::-1]] = rows[::-1]  # what is written last stays
-    found = table[asked]
-    is_far, is_far_asked = near > high - low, asked > high - low
-    if is_far.any() and is_far_asked.any():
-        found[is_far_asked] = _searched(ids[is_far], rows[is_far], wanted[is_far_asked])
+    table = np.full(high - low + 2, NO_CALL, dtype=np.int32)  # the last place is that of ids far away
+    far, far_asked = [], []
+    for part in reversed(batches(len(ids))):
+        own = np.arange(part.start, part.stop) if isinstance(rows, slice) else rows[part]
+        at = _placed(ids[part], low, high)
+        table[at[::-1]] = own[::-1]  # what is written last stays
+        far.append(part.start + np.flatnonzero(at > high - low))
+    found = np.empty(len(wanted), dtype=np.int32)
+    for part in batches(len(wanted)):
+        at = _placed(wanted[part], low, high)
+        found[part] = table[at]
+        far_asked.append(part.start + np.flatnonzero(at > high - low))
+    is_far, asked = np.concatenate(far[::-1]), np.concatenate(far_asked)
+    if len(asked):
+        of = is_far if isinstance(rows, slice) else rows[is_far]
+        found[asked] = _searched(ids[is_far], of, wanted[asked]) if len(is_far) else NO_CALL
     return found
 
 

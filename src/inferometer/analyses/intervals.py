@@ -1,15 +1,19 @@
 """Unions of intervals: busy time counts what is open at least once, so it never exceeds the wall time."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.numbering import number_groups, order_in_time
 
 Times = NDArray[np.int64]
 _LARGEST = 2**62
+_MANY = 1_000  # intervals of a group, from which on a pass over its own costs next to nothing
 
 
 def busy_by(launches: pl.DataFrame, by: Sequence[str], *, name: str = "busy_ns") -> pl.DataFrame:
@@ -38,9 +42,16 @@ def merge(start_ns: Times, end_ns: Times) -> tuple[Times, Times]:
     """
     if not len(start_ns):
         return start_ns, end_ns
-    open_until = np.maximum.accumulate(end_ns)
-    begins = np.flatnonzero(np.concatenate(([True], start_ns[1:] > open_until[:-1])))
-    return start_ns[begins], open_until[np.concatenate((begins[1:] - 1, [len(end_ns) - 1]))]
+    begins, ends, latest = [start_ns[:1]], [], int(end_ns[0])
+    for part in batches(len(start_ns)):
+        starts = start_ns[part]
+        open_until = np.maximum(np.maximum.accumulate(end_ns[part]), latest)
+        before = np.concatenate(([latest], open_until[:-1]))
+        apart = starts > before
+        begins.append(starts[apart])
+        ends.append(before[apart])
+        latest = int(open_until[-1])
+    return np.concatenate(begins), np.concatenate([*ends, [latest]])
 
 
 def busy_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -> Times:
@@ -56,11 +67,28 @@ def busy_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -> Time
     if not len(group):
         return total
     group, start_ns, end_ns = _in_order(group, start_ns, end_ns)
-    first, open_until = _open_until(group, end_ns)
+    first = _first_rows(group)
+    if len(first) * _MANY <= len(group):
+        for begin, end in _stretches(first, len(group)):
+            total[group[begin]] = covered_ns(start_ns[begin:end], end_ns[begin:end])
+        return total
+    first, open_until = latest_ends(group, end_ns)
     alone = end_ns - np.maximum(start_ns, open_until)
     alone[first] = (end_ns - start_ns)[first]
     total[group[first]] = np.add.reduceat(np.maximum(alone, 0), first)
     return total
+
+
+def covered_ns(start_ns: Times, end_ns: Times) -> int:
+    """How long at least one of these intervals is open; starts in order, ends exclusive. Shape (n,) each."""
+    covered, latest = 0, int(start_ns[0]) if len(start_ns) else 0
+    for part in batches(len(start_ns)):
+        starts, ends = start_ns[part], end_ns[part]
+        open_until = np.maximum(np.maximum.accumulate(ends), latest)
+        before = np.concatenate(([latest], open_until[:-1]))
+        covered += int(np.maximum(ends - np.maximum(starts, before), 0).sum())
+        latest = int(open_until[-1])
+    return covered
 
 
 def concurrent_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -> Times:
@@ -71,7 +99,7 @@ def concurrent_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -
     if not len(group):
         return np.zeros(groups, dtype=np.int64)
     group, start_ns, end_ns = _in_order(group, start_ns, end_ns)
-    first, open_until = _open_until(group, end_ns)
+    first, open_until = latest_ends(group, end_ns)
     meets = open_until > start_ns
     meets[first] = False
     met = np.flatnonzero(meets)
@@ -83,7 +111,7 @@ def longest_pauses(group: Times, start_ns: Times, end_ns: Times, groups: int) ->
     longest = np.zeros(groups, dtype=np.int64)
     if len(group):
         group, start_ns, end_ns = _in_order(group, start_ns, end_ns)
-        first, open_until = _open_until(group, end_ns)
+        first, open_until = latest_ends(group, end_ns)
         pause = np.maximum(start_ns - open_until, 0)
         pause[first] = 0
         longest[group[first]] = np.maximum.reduceat(pause, first)
@@ -96,20 +124,36 @@ def _in_order(group: Times, start_ns: Times, end_ns: Times) -> tuple[Times, Time
     return (group, start_ns, end_ns) if order is None else (group[order], start_ns[order], end_ns[order])
 
 
-def _open_until(group: Times, end_ns: Times) -> tuple[Times, Times]:
-    """Where each group begins, and the latest end before each interval in its group; what the first has means nothing.
+def latest_ends(group: NDArray[np.integer[Any]], end_ns: Times) -> tuple[Times, Times]:
+    """Where each group begins, and the latest end before each interval in its group; the first has its own.
 
-    Each group is moved past all ends of the one before, so that one running maximum serves all; where the numbers
-    would grow too large, groups are taken one by one.
+    Many groups are moved past all ends of the one before, so that one running maximum serves all; where they are few
+    or the numbers would grow too large, groups are taken one by one.
+
+    Args:
+        group: Shape (n,), equal ones together.
+        end_ns: Shape (n,), in order of start within a group.
     """
-    first = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
-    least, most = int(end_ns.min()), int(end_ns.max())
     latest = np.empty_like(end_ns)
-    if (most - least + 1) * len(first) < _LARGEST:
+    if not len(group):
+        return np.empty(0, dtype=np.int64), latest
+    first = _first_rows(group)
+    least, most = int(end_ns.min()), int(end_ns.max())
+    if len(first) * _MANY > len(group) and (most - least + 1) * len(first) < _LARGEST:
         moved = np.repeat(np.arange(len(first)) * (most - least + 1) - least, np.diff(np.append(first, len(group))))
         latest[1:] = (np.maximum.accumulate(end_ns + moved) - moved)[:-1]
     else:
-        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(group)], strict=True):
-            latest[begin + 1 : end] = np.maximum.accumulate(end_ns[begin:end])[:-1]
+        for begin, end in _stretches(first, len(group)):
+            np.maximum.accumulate(end_ns[begin : end - 1], out=latest[begin + 1 : end])
     latest[first] = end_ns[first]
     return first, latest
+
+
+def _first_rows(group: NDArray[np.integer[Any]]) -> Times:
+    """Where each group begins; groups stand together."""
+    return np.flatnonzero(np.concatenate(([len(group) > 0], group[1:] != group[:-1])))
+
+
+def _stretches(first: Times, rows: int) -> list[tuple[int, int]]:
+    """Where each group begins and ends."""
+    return list(pairwise([*first.tolist(), rows]))

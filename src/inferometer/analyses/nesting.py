@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.numbering import order_by
 
 Numbers = NDArray[np.int64]
@@ -36,6 +37,12 @@ class Nested:
 
     def innermost(self, time_ns: Numbers) -> Numbers:
         """The innermost range around each time, -1 where there is none."""
+        found = np.empty(len(time_ns), dtype=np.int64)
+        for part in batches(len(time_ns)):
+            found[part] = self._innermost(time_ns[part])
+        return found
+
+    def _innermost(self, time_ns: Numbers) -> Numbers:
         found = (np.searchsorted(self.start_ns, time_ns, side="right") - 1).astype(np.int64)
         rows = np.flatnonzero(found >= 0)
         while len(rows := rows[self.end_ns[found[rows]] <= time_ns[rows]]):

@@ -1,5 +1,6 @@
 """Numbers for rows with the same values, and rows in the order of such numbers and of time: without sorting text."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -7,9 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
+from inferometer.trace.lean import has_one
+
 Numbers = NDArray[np.int64]
 _FEW = 4  # combinations of values per row, up to which a table of all is quicker than sorting
 _FEW_NUMBERS = 2**16
+_NEAR = 2**22  # numbers from the least to the largest, up to which a table of all is made
 _LOW_BITS = 26  # sums of 2^27 such parts are exact in floating point
 _PLACE = "place of the row"
 
@@ -21,7 +26,7 @@ def number_rows(frame: pl.DataFrame) -> tuple[Numbers, list[tuple[object, ...]]]
         The number of each row, from 0. Shape (rows,).
         The values of each number.
     """
-    columns = [_numbered(frame[name]) for name in frame.columns]
+    columns = [_numbered(frame.select(name)) for name in frame.columns]
     code = np.zeros(frame.height, dtype=np.int64)
     for numbers, values in columns:
         if len(values) > 1:
@@ -76,6 +81,54 @@ def number_by_first(frame: pl.DataFrame) -> tuple[Numbers, Numbers]:
     return number, places.list.first().to_numpy().astype(np.int64)
 
 
+def find_rows(table: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """The row in `table` of each of `rows`, which are all there; UInt32.
+
+    Args:
+        table: Few different rows, of text, categories or whole numbers.
+        rows: Has the same columns; any number of rows.
+    """
+    table, rows = (frame.with_columns(pl.col(pl.String).cast(pl.Categorical)) for frame in (table, rows))
+    places = [_Places(table[name]) for name in table.columns]
+    found = np.zeros(prod(each.count for each in places), dtype=np.uint32)
+    found[_codes(table, places)] = np.arange(table.height)
+    columns = rows.select(table.columns)
+    parts = [found[_codes(columns[part], places)] for part in batches(rows.height)]
+    return pl.Series(np.concatenate([np.zeros(0, dtype=np.uint32), *parts]))
+
+
+def _codes(rows: pl.DataFrame, places: Sequence["_Places"]) -> Numbers:
+    """A number for each combination of values."""
+    code = np.zeros(rows.height, dtype=np.int64)
+    for column, each in zip(rows, places, strict=True):
+        code = code * each.count + each.of(column)
+    return code
+
+
+class _Places:
+    """The place of each value among the different ones of a column, by a table where they are near; null is the last.
+
+    `count`: how many places there are.
+    """
+
+    def __init__(self, column: pl.Series) -> None:
+        self._known = np.sort(column.unique().drop_nulls().to_physical().cast(pl.Int64).to_numpy())
+        self.count = len(self._known) + 1
+        self._table = np.zeros(0, dtype=np.int64)
+        if len(self._known) and int(self._known[-1]) - int(self._known[0]) < _NEAR:
+            self._table = np.zeros(int(self._known[-1] - self._known[0]) + 1, dtype=np.int64)
+            self._table[self._known - self._known[0]] = np.arange(len(self._known))
+
+    def of(self, column: pl.Series) -> Numbers:
+        """Of each row's value, which is one of them."""
+        if not len(self._known):
+            return np.zeros(column.len(), dtype=np.int64)
+        values = column.to_physical().cast(pl.Int64).fill_null(int(self._known[0])).to_numpy()
+        is_near = len(self._table) > 0
+        found = self._table[values - self._known[0]] if is_near else np.searchsorted(self._known, values)
+        return np.where(column.is_null().to_numpy(), self.count - 1, found) if column.null_count() else found
+
+
 def order_by(number: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     """The places of rows in the order of their numbers, equal ones as they are; shape (rows,).
 
@@ -111,10 +164,11 @@ def order_in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:
     return order[order_by(number[order])]
 
 
-def _numbered(values: pl.Series) -> tuple[Numbers, list[object]]:
-    """The number of each value among the different ones, in order, nulls last."""
-    if values.null_count() == values.len() > 0:
-        return np.zeros(values.len(), dtype=np.int64), [None]
+def _numbered(column: pl.DataFrame) -> tuple[Numbers, list[object]]:
+    """The number of each value among the different ones, in order, nulls last; none where all are one."""
+    if column.height and has_one(column, *column.columns):
+        return np.empty(0, dtype=np.int64), [column.item(0, 0)]
+    values = column.to_series()
     if values.dtype == pl.String:
         values = values.cast(pl.Categorical)
     if values.dtype == pl.Categorical:
@@ -128,8 +182,6 @@ def _numbered(values: pl.Series) -> tuple[Numbers, list[object]]:
         texts: list[object] = known["text"].to_list()
         return (found, texts) if values.null_count() == 0 else (_nulls_last(codes, found, len(texts)), [*texts, None])
     different = values.unique().drop_nulls().sort()
-    if different.len() == 1 and values.null_count() == 0:
-        return np.zeros(values.len(), dtype=np.int64), different.to_list()
     found = np.searchsorted(different.to_numpy(), values.fill_null(0).to_numpy())
     numbers: list[object] = different.to_list()
     if values.null_count() == 0:

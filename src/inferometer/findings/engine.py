@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
 
-_AT_ONCE = 4  # rules
+_AT_ONCE = 2  # rules
 _SCHEMA = pl.Schema(
     {
         **dict.fromkeys(("rule", "severity", "title"), pl.String()),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inferometer.hardware.device import Device
 
 MOST_LAUNCHES = 11_000_000
-"""A first look is to be quick: of ten million launches, the rules about them take 20 s on two cores, and 6.6 GB."""
+"""A first look is to be quick: of ten million launches, the rules about them take 10 s on two cores, and 4 GB."""
 
 
 @dataclass(frozen=True)

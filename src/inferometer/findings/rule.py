@@ -89,7 +89,8 @@ class Evidence:
     @locked_cached_property
     def is_on_cpu(self) -> bool:
         """Whether ops on the CPU are all the work that was recorded."""
-        return self.trace.launches.select(pl.col("device").unique()).collect()["device"].to_list() == ["cpu"]
+        devices = self.trace.compact("launches").select(pl.col("device").unique()).collect()["device"]
+        return devices.to_list() == ["cpu"]
 
     @property
     def metrics(self) -> Mapping[str, Any]:

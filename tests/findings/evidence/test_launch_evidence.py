@@ -60,7 +60,7 @@ def test_what_was_released_is_made_again() -> None:
     evidence = LaunchEvidence(made(2, 3))
     gaps, attribution = evidence.gaps, evidence.attribution
     evidence.release()
-    assert set(vars(evidence)) == {"trace", "device", "attribution", "steps"}
+    assert set(vars(evidence)) == {"trace", "device", "attribution", "_shapes", "steps"}
     assert evidence.attribution is attribution
     assert evidence.gaps.equals(gaps)
 
@@ -99,8 +99,7 @@ def test_work_is_in_the_order_of_streams_and_sizes_have_numbers(streams: int) ->
     work = LaunchEvidence(made(1, streams)).work
     assert work.select("stream", "start_ns").rows() == sorted(work.select("stream", "start_ns").rows())
     kernels = work.filter(pl.col("kind") == "kernel")
-    assert kernels["grid_hash"].n_unique() == 4
-    assert kernels["block_hash"].n_unique() == 1
+    assert kernels["shape_hash"].n_unique() == 4
 
 
 def stepping(*launched_ns: int) -> LaunchEvidence:

@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.absent_work import say_no_launches
+from inferometer.analyses.launched_by.captured import has_captured
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
-from inferometer.analyses.launched_by.launched import find_launched
+from inferometer.analyses.launched_by.launched import SIZES, find_launched
 from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER, OpCalls, or_null
 from inferometer.analyses.launched_by.replays.counterparts import Reference, ReplayFit, attribute_replays
 from inferometer.analyses.launched_by.replays.created_nodes import attribute_nodes
@@ -66,6 +67,7 @@ def attribute(
     captures: Sequence[Trace] = (),
     code: UserCode | None = None,
     with_op_calls: bool = False,
+    with_sizes: bool = True,
 ) -> Attribution:
     """Find who launched the selected launches.
 
@@ -77,16 +79,19 @@ def attribute(
             batch. Captures in `trace` itself are used, too.
         code: What is the user's own code.
         with_op_calls: Find the call of an op that owns each launch, too, and keep the columns `op_calls.LAUNCH_SHAPE`.
+        with_sizes: Keep the columns `launched.SIZES`, a third of the memory; False: where captures need them alone.
 
     Raises:
         InputError: The selection names something that is not there.
     """
     selection = selection or Selection()
     tree = CallTree()
-    shape = LAUNCH_SHAPE if with_op_calls else ()
+    needs_sizes = with_sizes or len(captures) > 0 or has_captured(trace)
+    shape = (*(SIZES if needs_sizes else ()), *(LAUNCH_SHAPE if with_op_calls else ()))
     work = attribute_nodes(trace, tree, find_launched(trace, selection, tree, more=shape))
     captured = [
-        find_launched(each, Selection(), tree, root=_capture_root(tree, number)) for number, each in enumerate(captures)
+        find_launched(each, Selection(), tree, root=_capture_root(tree, number), more=SIZES)
+        for number, each in enumerate(captures)
     ]
     op_calls = tuple(OpCalls(each) for each in (trace, *captures)) if with_op_calls else ()
     if op_calls:

@@ -11,6 +11,11 @@ from inferometer.analyses.selection import Selection
 from inferometer.trace.trace import Trace
 
 
+def has_captured(trace: Trace) -> bool:
+    """Whether any call names a kernel: most of those that do were captured."""
+    return trace.compact("calls").filter(pl.col("kernel").is_not_null()).head(1).collect().height > 0
+
+
 def captured_launches(trace: Trace, selection: Selection, *more: str) -> pl.LazyFrame:
     """Calls that name a kernel and queued no device work, in the shape of `launches`, `dur_ns` 0; mostly none.
 

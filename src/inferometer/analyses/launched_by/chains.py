@@ -99,6 +99,10 @@ def _grow(tree: CallTree, root: int, nested: Nested, labels: Numbers) -> Numbers
     nodes = np.full(count, root, dtype=np.int64)
     new = np.sort(np.concatenate(firsts))
     around = nested.parent[new]
+    if root == len(tree) - 1:  # nothing hangs below it yet
+        nodes[number[new]] = np.arange(len(tree), len(tree) + count)
+        tree.extend(np.where(around < 0, root, nodes[number[around]]).tolist(), labels[new].tolist())
+        return nodes[number]
     for of, outer, label in zip(
         number[new].tolist(), np.where(around < 0, -1, number[around]).tolist(), labels[new].tolist(), strict=True
     ):

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import is_one
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Kind, Label
 from inferometer.analyses.launched_by.chains import Ranges, find_chains
 from inferometer.analyses.named_ranges import on_device
 from inferometer.analyses.nesting import Numbers, holds_any, order_points
 from inferometer.analyses.numbering import number_by_first
+from inferometer.trace.lean import has_one
 from inferometer.trace.trace import Trace
 
 THREAD = ["rank", "process", "thread"]
@@ -53,9 +53,9 @@ def chains_at(
     if not moments.height:
         return np.empty(0, dtype=np.int64)
     places = moments.select(THREAD)
-    threads = (
-        places.head(1) if all(is_one(column) for column in places) else places.unique().sort(places.columns)
-    ).with_row_index("lane")
+    threads = (places.head(1) if has_one(places, *THREAD) else places.unique().sort(places.columns)).with_row_index(
+        "lane"
+    )
     lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
     order = order_points(lane, time)
     parts = [_ranges(trace, tree, table, threads, lane[order], time[order]) for table in tables]

@@ -11,13 +11,14 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
+from inferometer.analyses.correlation import CALL, CALL_KEY, find_calls, known_rows
 from inferometer.analyses.launched_by.captured import captured_launches
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
 from inferometer.analyses.launched_by.host_side import NEEDED as HOST_NEEDED
 from inferometer.analyses.launched_by.host_side import THREAD, chains_at
 from inferometer.analyses.selection import Selection
 from inferometer.names.apis import api_kind
+from inferometer.trace.lean import collect_lean, gather
 from inferometer.trace.trace import Trace
 
 How = Literal[
@@ -33,13 +34,14 @@ How = Literal[
     "no_call",
 ]
 HOWS = pl.Enum(get_args(How))
+SIZES = ("grid", "block")
 NEEDED = {
     **HOST_NEEDED,
     "totals": ("kernel",),
     "graph_nodes": ("graph_node_id", "original_node_id", *THREAD, "start_ns"),
     "launches": (
         *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
-        *("external_id", "graph_id", "graph_node_id", "grid", "block"),
+        *("external_id", "graph_id", "graph_node_id", *SIZES),
     ),
     "calls": ("api", *THREAD, "start_ns", "correlation_id", "path_id", "kernel", "grid", "block"),
 }
@@ -50,9 +52,9 @@ def find_launched(
 ) -> pl.DataFrame:
     """One row per launch or captured kernel, with its host call and chain.
 
-    The columns `NEEDED` of `launches`; `thread` and `called_ns` of its call, null where it is unknown; `node` of the
-    tree, `root` where nothing is known around the call; `how` (of `HOWS`) that was found; `is_replay`: one call queued
-    it with others; `is_captured`.
+    The columns `NEEDED` of `launches` but `SIZES`; its `call`, the row in the trace's calls, with `thread` and
+    `called_ns` of that, null where it is unknown; `node` of the tree, `root` where nothing is known around the call;
+    `how` (of `HOWS`) that was found; `is_replay`: one call queued it with others; `is_captured`.
 
     Args:
         trace: Needs the columns `NEEDED`.
@@ -61,19 +63,25 @@ def find_launched(
         root: The node that chains hang below.
         more: Further columns of `launches` to keep.
     """
-    columns = [name for name in NEEDED["calls"] if name not in ("kernel", "grid", "block")]
-    calls = trace.compact("calls").select(columns).collect()
-    work = _work(trace, selection, more).collect()
-    joined = work.hstack(_moments(trace, tree, calls, find_calls(work, calls), root))
+    columns = [name for name in NEEDED["calls"] if name not in ("kernel", *SIZES)]
+    chosen = _work(trace, selection, more)
+    work = collect_lean(chosen, chosen.collect_schema().names())
+    calls = collect_lean(trace.compact("calls"), columns)
+    called = _moments(trace, tree, calls, known_rows(find_calls(work, calls)), root)
+    joined = pl.concat([work, called], how="horizontal")
+    has_calls = calls.height > 0
+    del work, calls, called
     queued = joined.with_columns(_replays(joined))
-    how = _how(queued, has_calls=calls.height > 0)
-    del calls, work, joined
+    del joined
+    how = _how(queued, has_calls=has_calls)
     return _from_ops(trace, tree, root, queued.drop("is_graph").with_columns(how))
 
 
 def _work(trace: Trace, selection: Selection, more: Sequence[str]) -> pl.LazyFrame:
-    launches = selection.apply(trace, compact=True).select(*NEEDED["launches"], *more)
-    captured = captured_launches(trace, selection, "grid", "block").drop("thread").collect()
+    names = [name for name in NEEDED["launches"] if name not in SIZES]
+    launches = selection.apply(trace, compact=True).select(*names, *more)
+    sizes = [name for name in more if name in SIZES]
+    captured = captured_launches(trace, selection, *sizes).drop("thread").collect()
     parts = [launches.with_columns(pl.lit(value=False).alias("is_captured"))]
     if captured.height:
         kind = pl.lit("kernel").cast(pl.Categorical).alias("kind")
@@ -81,20 +89,16 @@ def _work(trace: Trace, selection: Selection, more: Sequence[str]) -> pl.LazyFra
     return pl.concat(parts, how="diagonal_relaxed") if len(parts) > 1 else parts[0]
 
 
-def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: Rows, root: int) -> list[pl.Series]:
-    """`thread`, `called_ns`, `node` and `is_graph` of the call of each launch; all but `node` null without one."""
+def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: pl.Series, root: int) -> pl.DataFrame:
+    """`call`, `thread`, `called_ns`, `node` and `is_graph` of the call of each launch; all but `node` null without."""
     is_used = np.zeros(calls.height, dtype=np.bool_)
-    is_used[call[call != NO_CALL]] = True
-    used = np.flatnonzero(is_used)
-    node = np.full(calls.height + 1, root, dtype=np.int64)  # the last is that of launches without a call
-    moments = calls.select(*THREAD, "path_id", called_ns="start_ns")[used]
-    node[used] = chains_at(trace, tree, moments, root=root)
+    is_used[call.drop_nulls().to_numpy()] = True
+    moments = calls.select(*THREAD, "path_id", called_ns="start_ns").filter(pl.Series(is_used))
+    node = np.full(calls.height, root, dtype=np.int64)
+    node[is_used] = chains_at(trace, tree, moments, root=root)
     graphs = [api for api in calls["api"].unique().cast(pl.String) if api_kind(api) == "graph"]
-    of_calls = calls.select(
-        "thread", pl.col("start_ns").alias("called_ns"), pl.col("api").is_in(graphs).alias("is_graph")
-    )
-    found = gather_known(of_calls, call)
-    return [found["thread"], found["called_ns"], pl.Series("node", node[call]), found["is_graph"]]
+    of_calls = calls.select("thread", called_ns="start_ns", node=pl.Series(node), is_graph=pl.col("api").is_in(graphs))
+    return gather(of_calls, call).with_columns(call.alias(CALL), pl.col("node").fill_null(root))
 
 
 def _replays(work: pl.DataFrame) -> pl.Expr:

@@ -7,11 +7,14 @@ import re
 from collections import defaultdict
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
+from inferometer.analyses.correlation import known_rows
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.names.module_paths import module_of_range, module_paths
+from inferometer.trace.lean import gather
 
 By = Literal["op", "module", "frame", "user-frame", "span", "region"]
 BY_COLUMN: dict[By, str] = {
@@ -28,24 +31,27 @@ COLUMNS = (
 )
 _REGION = "Torch-Compiled Region"  # an op
 _COMPILED = re.compile(r"^(?:## )?Call CompiledFxGraph ")  # a range in it; alone where Dynamo's op was not recorded
+_SPAN = "span"
 _ARROW = " > "
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 class _Columns(dict[str, list[str | None]]):
-    """One list per column; the place -1, the root's, is the last and stays empty."""
+    """One list per column, a place for each of what nodes may say; the first, the root's, is empty."""
 
-    def __init__(self, nodes: int) -> None:
-        super().__init__({name: [None] * (nodes + 1) for name in COLUMNS})
+    def __init__(self) -> None:
+        super().__init__({name: [None] for name in COLUMNS if name != _SPAN})
 
-    def inherit(self, node: int, parent: int) -> None:
+    def inherit(self, parent: int) -> int:
+        """A new place with what the parent's says."""
         for column in self.values():
-            column[node] = column[parent]
+            column.append(column[parent])
+        return len(self["op"]) - 1
 
-    def add(self, node: int, chain: str, name: str) -> None:
+    def add(self, place: int, chain: str, name: str) -> None:
         """A further link of a chain."""
         column = self[chain]
-        column[node] = name if column[node] is None else f"{column[node]}{_ARROW}{name}"
+        column[place] = name if column[place] is None else f"{column[place]}{_ARROW}{name}"
 
 
 def find_sites(tree: CallTree, code: UserCode) -> pl.DataFrame:
@@ -56,25 +62,50 @@ def find_sites(tree: CallTree, code: UserCode) -> pl.DataFrame:
     of names as the profiler wrote them. `frame` is the innermost Python or native frame, `user_frame` the innermost of
     the user's; `span` the innermost named range. `region`, `kernel_file` and `kernel_hash` are of compiled code.
     """
-    columns = _Columns(len(tree))
-    modules = _module_paths(tree)
+    columns, modules = _Columns(), _module_paths(tree)
     own = [label.kind == "frame" and code.is_own(label.name) for label in tree.labels]
+    only_named = [label.kind == "span" and _says_its_name_alone(label.name) for label in tree.labels]
+    is_span = [label.kind == "span" for label in tree.labels]
+    places, spans = [0] * (len(tree) + 1), [-1] * (len(tree) + 1)  # the root's are the last
+    known: dict[tuple[int, int, tuple[str, str] | None], int] = {}
     for node, (parent, number) in enumerate(zip(tree.parent, tree.label, strict=True)):
-        columns.inherit(node, parent)
-        label = tree.labels[number]
-        if label.kind == "op":
-            _fill_op(columns, node, label)
-        elif label.kind == "frame":
-            columns["frame"][node] = label.name
-            if own[number]:
-                columns["user_frame"][node] = label.name
-        elif label.kind == "module":
-            columns["module"][node], columns["module_pooled"][node] = modules[node]
-            columns.add(node, "module_recorded", label.name)
-        elif label.kind == "span":
-            _fill_span(columns, node, label)
-    series = (pl.Series(name, column[:-1], dtype=pl.String) for name, column in columns.items())
-    return pl.DataFrame([pl.Series("node", range(len(tree)), dtype=pl.Int64), *series])
+        spans[node] = number if is_span[number] else spans[parent]
+        place = places[parent]
+        if not only_named[number]:
+            module = modules.get(node)
+            key = place, number, module
+            if key not in known:
+                known[key] = _place(columns, place, tree.labels[number], module, is_own=own[number])
+            place = known[key]
+        places[node] = place
+    names = pl.Series(_SPAN, [label.name for label in tree.labels], dtype=pl.String)
+    said = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))[places[:-1]]
+    span = gather(names.to_frame(), known_rows(np.array(spans[:-1], dtype=np.int64)))
+    return pl.concat([said.with_row_index("node").cast({"node": pl.Int64}), span], how="horizontal").select(
+        "node", *COLUMNS
+    )
+
+
+def _place(columns: _Columns, parent: int, label: Label, module: tuple[str, str] | None, *, is_own: bool) -> int:
+    """The place of what a node of this label says below one that says what the parent's place has."""
+    place = columns.inherit(parent)
+    if label.kind == "op":
+        _fill_op(columns, place, label)
+    elif label.kind == "frame":
+        columns["frame"][place] = label.name
+        if is_own:
+            columns["user_frame"][place] = label.name
+    elif module is not None:
+        columns["module"][place], columns["module_pooled"][place] = module
+        columns.add(place, "module_recorded", label.name)
+    elif label.kind == "span":
+        _fill_span(columns, place, label)
+    return place
+
+
+def _says_its_name_alone(span: str) -> bool:
+    """Whether a named range is neither a module nor compiled code."""
+    return not _COMPILED.match(span) and module_of_range(span) is None
 
 
 def _fill_op(columns: _Columns, node: int, label: Label) -> None:
@@ -87,7 +118,6 @@ def _fill_op(columns: _Columns, node: int, label: Label) -> None:
 
 
 def _fill_span(columns: _Columns, node: int, label: Label) -> None:
-    columns["span"][node] = label.name
     if columns["region"][node] is None and _COMPILED.match(label.name):
         columns["region"][node] = label.name
     module = module_of_range(label.name)
@@ -102,6 +132,8 @@ def _module_paths(tree: CallTree) -> dict[int, tuple[str, str]]:
     One module may be called from several places: many nodes. Numbers in recorded names count within one trace, so what
     came out of a capture is read by itself.
     """
+    if all(label.kind != "module" for label in tree.labels):
+        return {}
     traces: dict[int, dict[tuple[int, str], int]] = defaultdict(dict)
     around = [(ROOT, ROOT)] * (len(tree) + 1)  # of each node its trace, by the label that it hangs below, and module
     modules: dict[int, tuple[int, int]] = {}

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import FOUND_IDLE_NS, when_asked
+from inferometer.analyses.correlation import CALL_KEY, FOUND_IDLE_NS
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import busy_sums
 from inferometer.analyses.labels import label_names
 from inferometer.analyses.nesting import Numbers, find_innermost
 from inferometer.analyses.steps.printed import has_printed_steps, printed_of_run
+from inferometer.analyses.steps.queued_launches import QueuedLaunches
 from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
@@ -48,12 +49,14 @@ class ClassTimes:
 
     `busy`: where launches show them, of each `step` how long its own launches ran (`busy_ns`, null where no launch can
     be assigned to a step), where its window begins and how long it lasts (`from_ns`, `lasting_ns`; see
-    `sources.RunSteps`), and in how much of that no launch of the run was running (`idle_ns`).
+    `sources.RunSteps`), and in how much of that no launch of the run was running (`idle_ns`). `queued`: those launches,
+    where host calls show which step they are of.
     """
 
     classes: pl.DataFrame = field(default_factory=_no_classes)
     busy: pl.DataFrame = field(default_factory=_no_busy)
     notes: tuple[str, ...] = ()
+    queued: QueuedLaunches | None = None
 
 
 def find_class_times(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False) -> ClassTimes:
@@ -121,7 +124,11 @@ def _from_launches(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False
     timed = steps.filter(pl.col("start_ns").is_not_null(), pl.col("wall_ns").is_not_null()).sort("start_ns")
     if "launches" not in trace.scope or timed.is_empty():
         return None
-    launches = _of_device(trace, timed) if on_device else _called(trace, *timed.select(OWNER).row(0))
+    queued = None if on_device else QueuedLaunches.read(trace, *timed.select(OWNER).row(0))
+    if queued is None:
+        launches = _of_device(trace, timed)
+    else:
+        launches = queued.launches.drop(CALL_KEY).with_columns(queued.asked_ns())
     if launches.is_empty():
         return ClassTimes(notes=tuple(_of_others(trace)))
     start, wall = (timed[name].to_numpy() for name in ("start_ns", "wall_ns"))
@@ -142,6 +149,7 @@ def _from_launches(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False
         _by_class(timed["step"], inside[inside >= 0], placed),
         by_step.with_columns(timed["step"].cast(pl.Int64)),
         tuple(notes),
+        queued,
     )
 
 
@@ -180,6 +188,8 @@ def _windows(launches: pl.DataFrame, inside: Numbers, start: Numbers, end: Numbe
 
 def _queued(launches: pl.DataFrame) -> pl.DataFrame:
     """With `queued_ns`: long ago for what a stream ran before all launches with calls, null for others without."""
+    if not launches["asked_ns"].null_count():
+        return launches.with_columns(queued_ns="asked_ns")
     first_ns = pl.col("start_ns").filter(pl.col("asked_ns").is_not_null()).min().over("device", "stream")
     before = pl.when(pl.col("start_ns") < first_ns).then(pl.lit(_LONG_AGO, dtype=pl.Int64))
     return launches.with_columns(pl.coalesce("asked_ns", before).alias("queued_ns"))
@@ -232,16 +242,6 @@ def _of_device(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
         _of_owner(steps), pl.col("device").eq_missing(pl.lit(steps["device"][0]))
     )
     return launches.select("kernel", "start_ns", "dur_ns").collect()
-
-
-def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame:
-    """The launches of a run with `asked_ns`; those of an unknown process count where only its rank says."""
-    launches = trace.compact("launches").filter(pl.col("rank").eq_missing(rank))
-    if process is not None:
-        launches = launches.filter(pl.col("process").is_null() | (pl.col("process") == process))
-    columns = ("kernel", "device", "stream", *OWNER, "start_ns", "dur_ns", "correlation_id")
-    queued = launches.select(columns).collect()
-    return queued.with_columns(when_asked(queued, trace))
 
 
 def _about_launches(launches: int, known: int, placed: int) -> list[str]:

@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import find_calls
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times
+from inferometer.analyses.steps.queued_launches import QueuedLaunches
 from inferometer.trace.trace import Trace
 
 NEEDED = {  # the columns of each table that the question touches
@@ -46,7 +46,13 @@ Flags = NDArray[np.bool_]
 
 
 def with_launches(
-    trace: Trace, steps: pl.DataFrame, class_steps: pl.DataFrame, *, rank: int | None, process: int | None
+    trace: Trace,
+    steps: pl.DataFrame,
+    class_steps: pl.DataFrame,
+    *,
+    rank: int | None,
+    process: int | None,
+    queued: QueuedLaunches | None = None,
 ) -> pl.DataFrame:
     """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
 
@@ -61,6 +67,7 @@ def with_launches(
         class_steps: `step` and `calls`, as `class_times` has it.
         rank: Whose launches, as is `process`; those of an unknown process count where only its rank says.
         process: The same.
+        queued: These launches, where they are read already.
     """
     if "launches" not in trace.scope or trace.launches.head(1).collect().is_empty():
         return steps.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in LAUNCHED.items())
@@ -70,7 +77,9 @@ def with_launches(
         counted = counted.with_columns(pl.col("launches").fill_null(none))
     counted = counted.with_columns(_captures(trace, counted, rank, process))
     share = pl.col("launch_bound_ns") / pl.when(pl.col("window_ns") > 0).then(pl.col("window_ns"))
-    bound = counted.with_columns(_bound_by_step(_Queued.read(trace, rank, process), counted))
+    bound = counted.with_columns(
+        _bound_by_step(_Queued.of(queued or QueuedLaunches.read(trace, rank, process)), counted)
+    )
     return bound.with_columns(share.alias("launch_bound_share"))
 
 
@@ -84,9 +93,11 @@ def _captures(trace: Trace, steps: pl.DataFrame, rank: int | None, process: int 
     """Captures begun in each step, by its times on the host."""
     if "calls" not in trace.scope:
         return pl.Series("captures", [None] * steps.height, dtype=pl.Int64)
-    begins = pl.col("api").cast(pl.String).str.contains(_CAPTURES)
+    calls = trace.compact("calls")
+    names = calls.select(pl.col("api").unique()).collect()["api"].cast(pl.String).drop_nulls()
+    begins = pl.col("api").is_in(names.filter(names.str.contains(_CAPTURES)).implode())
     own = [_is(rank, "rank"), *([] if process is None else [_is(process, "process")])]
-    began = trace.calls.filter(begins, *own).select("start_ns").collect()["start_ns"].sort().to_numpy()
+    began = calls.filter(begins, *own).select("start_ns").collect()["start_ns"].sort().to_numpy()
     start, end = steps["start_ns"], steps["start_ns"] + steps["wall_ns"]
     first, last = (np.searchsorted(began, times.fill_null(0).to_numpy()) for times in (start, end))
     counts = pl.Series("captures", last - first, dtype=pl.Int64)
@@ -109,26 +120,18 @@ class _Queued:
     alone: Flags
 
     @classmethod
-    def read(cls, trace: Trace, rank: int | None, process: int | None) -> Self | None:
+    def of(cls, queued: QueuedLaunches) -> Self | None:
         """None where calls were not read, or the process launched nothing."""
-        if "calls" not in trace.scope:
+        launches, calls, call = queued.launches, queued.calls, queued.call
+        if calls is None or call is None or launches.is_empty():
             return None
-        own = _is(rank, "rank")
-        if process is not None:
-            own &= pl.col("process").is_null() | (pl.col("process") == process)
-        launches = trace.launches.filter(own).select(NEEDED["launches"]).collect()
-        if launches.is_empty():
-            return None
-        start = launches["start_ns"].to_numpy()
+        start, dur = (launches[name].to_numpy() for name in ("start_ns", "dur_ns"))
         order = np.argsort(start, kind="stable")
-        start, end = start[order], (start + launches["dur_ns"].to_numpy())[order]
-        end_ns = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
-        calls = trace.calls.filter(_is(rank, "rank")).select(*NEEDED["calls"], end_ns).collect()
-        call = find_calls(launches, calls)[order]
+        start, end, call = start[order], (start + dur)[order], call[order]
         known = call >= 0
         together = np.bincount(call[known], minlength=max(calls.height, 1))
-        queued, length = (np.append(calls[name].to_numpy(), 0)[call] for name in ("end_ns", "dur_ns"))
-        return cls(start, end, queued, length, known, known & (together[call] == 1))
+        called, length = (np.append(calls[name].to_numpy(), 0)[call] for name in ("start_ns", "dur_ns"))
+        return cls(start, end, called + length, length, known, known & (together[call] == 1))
 
     def bound(self, first_ns: int, last_ns: int) -> tuple[Cover, Cover]:
         """Launch-bound time, and idle time that ends with work of an unknown call, both between two moments."""

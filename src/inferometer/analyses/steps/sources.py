@@ -18,6 +18,7 @@ from inferometer.analyses.steps.found.finding import FoundSteps, find_steps
 from inferometer.analyses.steps.found.of_runs import choose_devices
 from inferometer.analyses.steps.found.ranges import find_marks
 from inferometer.analyses.steps.printed import has_printed_steps
+from inferometer.analyses.steps.queued_launches import QueuedLaunches
 from inferometer.analyses.timeline.recorder_pauses import UNOBSERVED_STEP
 from inferometer.errors import InputError, UnknownName
 from inferometer.trace.trace import Trace
@@ -79,7 +80,7 @@ class RunSteps:
     launch of a step to the end of its last.
 
     `runs`: how many steps each run of the trace has. `rank` and `process`: whose steps they are, as the tables have it.
-    `anchor`: what delimits the steps.
+    `anchor`: what delimits the steps. `queued`: the launches of the process, where they were read.
     """
 
     run: int
@@ -90,6 +91,7 @@ class RunSteps:
     class_steps: pl.DataFrame
     anchor: str | None
     notes: tuple[str, ...]
+    queued: QueuedLaunches | None = None
 
 
 def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
@@ -126,6 +128,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         class_steps=with_schema(placed, CLASS_STEPS),
         anchor=anchors[0] if len(anchors) else None,
         notes=(*(() if found is None else found.notes), *notes, *times.notes),
+        queued=times.queued,
     )
 
 

@@ -142,7 +142,7 @@ def step_table(
     """
     found = read_steps(trace, run)
     steps = find_disturbed(found.steps, found.class_steps)
-    steps = with_launches(trace, steps, found.class_steps, rank=found.rank, process=found.process)
+    steps = with_launches(trace, steps, found.class_steps, rank=found.rank, process=found.process, queued=found.queued)
     used = is_whole() & ~is_without_work()
     steps = steps.with_columns((used if keep_disturbed else used & ~pl.col("disturbed")).alias("used"))
     classes, trends = found.class_steps, find_trends(steps, found.class_steps)

@@ -19,6 +19,7 @@ from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.analyses.tables.summary_remarks import find_remarks
 from inferometer.analyses.tables.tests import tests_of
 from inferometer.trace.facts import Facts
+from inferometer.trace.lean import aggregate, collect_lean
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
@@ -118,10 +119,12 @@ def device_times(trace: Trace) -> pl.DataFrame:
     One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
     `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
     """
-    launches = trace.compact("launches").select("rank", "device", "kind", "start_ns", "dur_ns").collect()
+    launches = collect_lean(trace.compact("launches"), ["rank", "device", "kind", "start_ns", "dur_ns"])
     by, is_copy = ["rank", "device"], pl.col("kind").is_in(["memcpy", "memset"])  # a whole graph is mostly kernels
     end = pl.col("start_ns") + pl.col("dur_ns")
-    whole = launches.group_by(by).agg(
+    whole = aggregate(
+        launches,
+        by,
         pl.len().cast(pl.Int64).alias("launches"),
         (end.max() - pl.col("start_ns").min()).alias("window_ns"),
         pl.col("dur_ns").filter(~is_copy).sum().alias("kernel_summed_ns"),

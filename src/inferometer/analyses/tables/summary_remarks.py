@@ -6,6 +6,7 @@ Each rule says nothing below its threshold. They point at what to look into; `fi
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.absent_work import say_why_none
@@ -25,6 +26,7 @@ _SHORT_SHARE = 0.5
 _DOMINANT_SHARE = 0.3
 _EXPOSED_COPY_SHARE = 0.05
 _STACKS = 3
+_DENSE = 4  # numbers up to the last for each id, up to which counting all is quicker than grouping
 _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a graph
 
 
@@ -121,7 +123,7 @@ def _why_idle(gaps: pl.DataFrame) -> str:
 
 
 def _short_kernels(trace: Trace) -> Iterator[str]:
-    kernels = trace.launches.filter(pl.col("kind") == "kernel")
+    kernels = trace.compact("launches").filter(pl.col("kind") == "kernel")
     n_short = (pl.col("dur_ns") < _SHORT_NS).sum().alias("short")
     n, n_short, median = kernels.select(pl.len(), n_short, pl.col("dur_ns").median()).collect().row(0)
     if n >= 100 and n_short / n > _SHORT_SHARE:
@@ -149,8 +151,10 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
 
 
 def _graphs(trace: Trace) -> Iterator[str]:
+    kernels = trace.compact("launches").filter((pl.col("kind") == "kernel") & pl.col("correlation_id").is_not_null())
+    often = _often(kernels.select("correlation_id").collect().to_series(), _GRAPH_LAUNCHES)
     together = (
-        trace.launches.filter((pl.col("kind") == "kernel") & pl.col("correlation_id").is_not_null())
+        kernels.filter(pl.col("correlation_id").is_in(often.implode()))
         .group_by(_CALL)
         .len()
         .filter(pl.col("len") > _GRAPH_LAUNCHES)
@@ -166,13 +170,23 @@ def _graphs(trace: Trace) -> Iterator[str]:
         )
 
 
+def _often(ids: pl.Series, times: int) -> pl.Series:
+    """The ids that occur more often than so many times."""
+    least, most = (int(ids.min() or 0), int(ids.max() or 0))  # type: ignore[arg-type]
+    if most - least >= _DENSE * ids.len():
+        return ids.value_counts().filter(pl.col("count") > times).to_series()
+    counts = np.bincount((ids - least).to_numpy(), minlength=1)
+    return pl.Series(np.flatnonzero(counts > times) + least, dtype=ids.dtype)
+
+
 def _submits(trace: Trace) -> pl.LazyFrame:
     """Calls that hand over a list of commands, as WebGPU's `queue.submit`: by their names neither launch nor graph."""
     if "calls" not in trace.scope:
         return pl.LazyFrame(schema=dict.fromkeys(_CALL, pl.Int64))
-    names = trace.calls.select(pl.col("api").unique()).collect()["api"]
+    calls = trace.compact("calls")
+    names = calls.select(pl.col("api").unique()).collect()["api"].cast(pl.String)
     others = [name for name in names if api_kind(name) == "other"]
-    return trace.calls.filter(pl.col("api").is_in(others)).select(_CALL)
+    return calls.filter(pl.col("api").is_in(others)).select(_CALL)
 
 
 def _before_window(trace: Trace) -> Iterator[str]:

@@ -6,15 +6,19 @@ communication; while a copy or memory set runs alone, an exposed copy. The rest 
 `analyses.timeline.gaps`. Work that hides behind other work takes no time here; `analyses.timeline.exposure` has it.
 """
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from inferometer.analyses.cover import Cover
-from inferometer.analyses.intervals import Times
-from inferometer.analyses.timeline.work import PLACE, Work
+from inferometer.analyses.intervals import Times, covered_ns
+from inferometer.analyses.numbering import find_rows
+from inferometer.analyses.timeline.work import PLACE, SORTS, Work
 from inferometer.names import decode
+from inferometer.trace.lean import aggregate
 
 COMPUTE, SEVERAL, COMMUNICATION, COPIES, IDLE = "compute", "several", "communication", "copies", "idle"
 _ORDER: Final = (COMPUTE, SEVERAL, COMMUNICATION, COPIES, IDLE)
@@ -57,24 +61,22 @@ def time_budget(work: Work, gaps: pl.DataFrame) -> pl.DataFrame:
         length); `count`: launches of the family or sort, those that ran hidden included, or idle gaps; null where
         several families ran at once. By place, sort and time.
     """
-    cut = work.cut()
+    cut = work.cut().select("place", "sort", "kind", "kernel", "start_ns", "end_ns")
     families = _families(cut)
-    parts = [
-        _place_rows(cut.filter(pl.col("place") == place), families) | {"place": place}
-        for place in work.places["place"].to_list()
-    ]
     rows = [
-        {"place": part["place"], "sort": sort, "name": name, "time_ns": time_ns, "count": count}
-        for part in parts
-        for sort, name, time_ns, count in part["rows"]
+        {"place": place, "sort": sort, "name": name, "time_ns": time_ns, "count": count}
+        for place, own in _by_place(cut)
+        for sort, name, time_ns, count in _place_rows(own, families)
     ]
     schema = {"place": pl.UInt32, **{name: SCHEMA[name] for name in ("sort", "name", "time_ns", "count")}}
     window = work.places.select("place", *PLACE, (pl.col("to_ns") - pl.col("from_ns")).alias("window_ns"))
     busy = pl.DataFrame(rows, schema=schema, orient="row").join(window, on="place")
     idle = (
-        gaps.group_by(*PLACE, pl.col("cause").cast(pl.String).alias("name"))
-        .agg(pl.col("gap_ns").sum().alias("time_ns"), pl.len().cast(pl.Int64).alias("count"))
-        .with_columns(pl.lit(IDLE).alias("sort"), pl.col("device").cast(pl.String))
+        aggregate(
+            gaps, [*PLACE, "cause"], pl.col("gap_ns").sum().alias("time_ns"), pl.len().cast(pl.Int64).alias("count")
+        )
+        .with_columns(pl.lit(IDLE).alias("sort"), pl.col("cause").cast(pl.String).alias("name"))
+        .with_columns(pl.col("device").cast(pl.String))
         .join(window.with_columns(pl.col("device").cast(pl.String)), on=PLACE, nulls_equal=True)
     )
     columns = ("place", *PLACE, "sort", "name", "time_ns", "count", "window_ns")
@@ -99,45 +101,57 @@ def part_key(sort: str, name: str | None = None) -> str:
     return sort if name is None else f"{sort}.{name}"
 
 
+def _by_place(cut: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The launches of each place, which stand together."""
+    for place, first, count in (
+        cut.with_row_index("row").group_by("place").agg(pl.col("row").first(), pl.len()).sort("place").iter_rows()
+    ):
+        yield place, cut.slice(first, count)
+
+
 def _families(cut: pl.DataFrame) -> pl.DataFrame:
     """The family of each name that computes: `kind`, `kernel`, `family`."""
-    names = cut.filter(pl.col("sort") == "compute").select("kind", "kernel").unique()
+    names = cut.lazy().filter(pl.col("sort") == "compute").select("kind", "kernel").unique().collect()
     known = [_WHOLE_GRAPHS if kind == "graph" else decode(kernel).family for kind, kernel in names.iter_rows()]
     return names.with_columns(pl.Series("family", known, dtype=pl.String))
 
 
-def _place_rows(cut: pl.DataFrame, families: pl.DataFrame) -> dict[str, list[tuple[str, str | None, int, int | None]]]:
+def _place_rows(own: pl.DataFrame, families: pl.DataFrame) -> Iterator[tuple[str, str | None, int, int | None]]:
     """Sort, name, time and count of all that ran on one place."""
-    compute = cut.filter(pl.col("sort") == "compute").join(families, on=["kind", "kernel"], maintain_order="left")
-    names = sorted(compute["family"].unique())
-    number = compute["family"].replace_strict({name: n for n, name in enumerate(names)}, return_dtype=pl.Int64)
-    of = number.to_numpy() if names else np.zeros(0, dtype=np.int64)
-    alone, several_ns = _alone(*_times(compute), of, len(names))
+    start_ns, end_ns = (own[name].to_numpy() for name in ("start_ns", "end_ns"))
+    sorts = own["sort"].to_physical().to_numpy()
+    computes = sorts == SORTS.index("compute")
+    names, of = _numbered(own.select("kind", "kernel").filter(pl.Series(computes)), families)
+    alone, several_ns = _alone(start_ns[computes], end_ns[computes], of, len(names))
     counts = np.bincount(of, minlength=len(names))
-    rows: list[tuple[str, str | None, int, int | None]] = [
-        (COMPUTE, name, int(alone[n]), int(counts[n])) for n, name in enumerate(names)
-    ]
+    for number, name in enumerate(names):
+        yield COMPUTE, name, int(alone[number]), int(counts[number])
     if several_ns:
-        rows.append((SEVERAL, None, several_ns, None))
+        yield SEVERAL, None, several_ns, None
     busy_ns = int(alone.sum()) + several_ns
-    for sort, what, kinds in (
-        (COMMUNICATION, "communication", ("compute", "communication")),
-        (COPIES, "copy", ("compute", "communication", "copy")),
-    ):
-        count = cut.filter(pl.col("sort") == what).height
-        if count:
-            until_now = Cover.of(*_times(cut.filter(pl.col("sort").is_in(kinds))))
-            covered_ns = int((until_now.end_ns - until_now.start_ns).sum())
-            rows.append((sort, None, covered_ns - busy_ns, count))
-            busy_ns = covered_ns
-    return {"rows": rows}
+    for sort, what in ((COMMUNICATION, "communication"), (COPIES, "copy")):
+        number = SORTS.index(what)
+        if count := int(np.count_nonzero(sorts == number)):
+            so_far = sorts <= number
+            starts, ends = (start_ns, end_ns) if so_far.all() else (start_ns[so_far], end_ns[so_far])
+            covered = covered_ns(starts, ends)
+            yield sort, None, covered - busy_ns, count
+            busy_ns = covered
 
 
-def _times(rows: pl.DataFrame) -> tuple[Times, Times]:
-    return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+def _numbered(compute: pl.DataFrame, families: pl.DataFrame) -> tuple[list[str], NDArray[np.int16]]:
+    """The families of these launches, sorted, and the number of each launch's."""
+    keys = ["kind", "kernel"]
+    if compute.is_empty():
+        return [], np.zeros(0, dtype=np.int16)
+    of = find_rows(families.select(keys), compute).to_numpy()
+    known, number = np.unique(families["family"].to_numpy(), return_inverse=True)
+    there = np.bincount(number, weights=np.bincount(of, minlength=len(number)) > 0) > 0  # on this place
+    place = (np.cumsum(there) - 1).astype(np.int16)
+    return known[there].tolist(), place[number][of]
 
 
-def _alone(start_ns: Times, end_ns: Times, of: Times, groups: int) -> tuple[Times, int]:
+def _alone(start_ns: Times, end_ns: Times, of: NDArray[np.int16], groups: int) -> tuple[Times, int]:
     """Time in which intervals of one group alone are open, by group, and time in which those of several are.
 
     Args:
@@ -146,8 +160,9 @@ def _alone(start_ns: Times, end_ns: Times, of: Times, groups: int) -> tuple[Time
         of: The group of each, from 0.
         groups: How many there are.
     """
-    if len(start_ns) and (start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]).all():  # nothing overlaps
-        return _sums(of, end_ns - start_ns, groups), 0
+    length = end_ns - start_ns
+    if covered_ns(start_ns, end_ns) == length.sum():  # nothing overlaps
+        return _sums(of, length, groups), 0
     covers = [Cover.of(start_ns[of == group], end_ns[of == group]) for group in range(groups)]
     sizes = [len(cover.start_ns) for cover in covers]
     member = np.repeat(np.arange(groups), sizes)
@@ -161,6 +176,6 @@ def _alone(start_ns: Times, end_ns: Times, of: Times, groups: int) -> tuple[Time
     return _sums(sum_of_open[one], length[one], groups), int(length[open_groups > 1].sum())
 
 
-def _sums(of: Times, length: Times, groups: int) -> Times:
+def _sums(of: NDArray[np.integer[Any]], length: Times, groups: int) -> Times:
     """The sum of each group, exact: times of a run are far below 2^53 ns."""
     return np.bincount(of, weights=length, minlength=groups).astype(np.int64)

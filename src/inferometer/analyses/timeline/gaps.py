@@ -26,12 +26,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
-from inferometer.analyses.nesting import order_points
+from inferometer.analyses.correlation import CALL, CALL_KEY, NO_CALL, Rows, find_calls, known_rows
+from inferometer.analyses.intervals import latest_ends
+from inferometer.analyses.numbering import order_in_time
 from inferometer.analyses.timeline.recorder_pauses import part_pauses, recorder_pauses
 from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.analyses.timeline.work import PLACE, Work
 from inferometer.names.apis import canonical_api
+from inferometer.trace.lean import collect_lean, gather
 from inferometer.trace.trace import Trace
 
 LAUNCH_GAP_NS = 5_000
@@ -46,8 +48,11 @@ COLUMNS = (
     *("place", *PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "stream", "after"),
     *("api", "called_ns", "call_end_ns", "waited_in", "wait_end_ns"),
 )
+ROW = "row"
+"""What `columns` of `find_gaps` may name besides: the row of `work.launches` that ended the gap, UInt32."""
+
 _THREAD = ["rank", "process", "thread"]
-_GAP = ("place", "kernel", "stream", *CALL_KEY, "start_ns", "dry_ns", "after")
+_CAUSE = pl.Enum(CAUSES)
 _NO_ID = -(2**63)  # stands for null where polars joins by equality only
 
 
@@ -87,20 +92,33 @@ def top_gaps(gaps: pl.DataFrame, count: int) -> pl.DataFrame:
 
 
 def _explained(
-    trace: Trace, work: Work, between: pl.DataFrame, columns: Sequence[str], *, few: bool = False
+    trace: Trace, work: Work, gaps: pl.DataFrame, columns: Sequence[str], *, few: bool = False
 ) -> pl.DataFrame:
     """These gaps with their causes. `few`: of the trace's calls only theirs are read."""
-    gaps = _with_waits(trace, _with_calls(trace, between, few=few))
-    gaps = _part_late(_part_waits(gaps.with_columns(_cause().cast(pl.Enum(CAUSES)).alias("cause"))))
-    gaps = part_pauses(gaps, recorder_pauses(trace), "recorder")
-    gaps = gaps.rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"}).drop(CALL_KEY)
+    names = ("thread", "start_ns", "dur_ns", *(["api"] if "api" in columns else []))
+    calls, call = _calls_of(trace, work, gaps, names, few=few)
+    gaps = _with_waits(trace, work, _with_calls(gaps, calls, call), calls.select("thread"))
+    gaps = gaps.with_columns(_cause(_same_call(trace, work, gaps, few=few)))
+    gaps = _part_late(_part_waits(gaps))
+    if work.window_ns is not None:
+        gaps = pl.concat([gaps, *_edges(work)], how="diagonal_relaxed")
+    gaps = _without_pauses(trace, work, gaps).rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"})
     if work.window_ns is not None:
         cut = pl.col("gap_start_ns", "gap_end_ns").clip(*work.window_ns)
         gaps = gaps.with_columns(cut).filter(pl.col("gap_end_ns") > pl.col("gap_start_ns"))
-    places = (work.places[name].gather(gaps["place"]) for name in PLACE)
-    found = gaps.with_columns(*places, gap_ns=pl.col("gap_end_ns") - pl.col("gap_start_ns")).select(columns)
-    order = order_points(gaps["place"].to_numpy(), gaps["gap_start_ns"].to_numpy())
-    return found if (order[1:] > order[:-1]).all() else found[order]
+    gaps = gaps.with_columns(gap_ns=pl.col("gap_end_ns") - pl.col("gap_start_ns"))
+    parts = [
+        gaps,
+        _of_places(work, gaps["place"]),
+        gather(work.launches.select(name for name in ("kernel", "stream") if name in columns), gaps[ROW]),
+        gather(calls.select(name for name in ("api",) if name in columns), gaps[CALL]),
+    ]
+    if "after" in columns:
+        before = _ended_before(work).gather(gaps["of"])
+        parts.append(gather(work.launches.select(after="kernel"), before))
+    found = pl.concat(parts, how="horizontal").select(columns)
+    order = order_in_time(gaps["place"].to_numpy(), gaps["gap_start_ns"].to_numpy())
+    return found if order is None else found[order]
 
 
 def number_of_gaps(gaps: pl.DataFrame) -> int:
@@ -124,31 +142,33 @@ def sum_causes(gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _cause() -> pl.Expr:
-    unknown = pl.col("called_ns").is_null() & ~pl.col("same_call")
+def _cause(same_call: pl.Series) -> pl.Expr:
     in_time = pl.col("call_end_ns") <= pl.col("dry_ns")
     return (
-        pl.when(unknown)
-        .then(pl.lit("unknown"))
-        .when(pl.col("same_call"))
-        .then(pl.lit("graph"))
+        pl.when(same_call)
+        .then(_lit("graph"))
+        .when(pl.col("called_ns").is_null())
+        .then(_lit("unknown"))
         .when(in_time & (pl.col("start_ns") - pl.col("dry_ns") <= LAUNCH_GAP_NS))
-        .then(pl.lit("launch_gap"))
+        .then(_lit("launch_gap"))
         .when(in_time)
-        .then(pl.lit("dependency"))
+        .then(_lit("dependency"))
         .when(pl.col("waited_in").is_not_null())
-        .then(pl.lit("sync"))
-        .otherwise(pl.lit("host_late"))
+        .then(_lit("sync"))
+        .otherwise(_lit("host_late"))
+        .alias("cause")
     )
+
+
+def _lit(cause: str) -> pl.Expr:
+    return pl.lit(cause, dtype=_CAUSE)
 
 
 def _part_waits(gaps: pl.DataFrame) -> pl.DataFrame:
     """Gaps in which the host, its wait over, took long to call, as two rows each."""
     took_long = (pl.col("cause") == "sync") & (pl.col("called_ns") - pl.col("wait_end_ns") > LAUNCH_GAP_NS)
     waited = pl.when(took_long).then(pl.col("wait_end_ns")).otherwise(pl.col("start_ns"))
-    rest = gaps.filter(took_long).with_columns(
-        pl.col("wait_end_ns").alias("dry_ns"), pl.lit("host_late").cast(pl.Enum(CAUSES)).alias("cause")
-    )
+    rest = gaps.filter(took_long).with_columns(pl.col("wait_end_ns").alias("dry_ns"), _lit("host_late").alias("cause"))
     return pl.concat([gaps.with_columns(waited.alias("start_ns")), rest]) if rest.height else gaps
 
 
@@ -158,7 +178,7 @@ def _part_late(gaps: pl.DataFrame) -> pl.DataFrame:
     late = pl.when(waits).then(pl.col("call_end_ns")).otherwise(pl.col("start_ns"))
     rest = gaps.filter(waits).with_columns(
         pl.col("call_end_ns").alias("dry_ns"),
-        pl.lit("dependency").cast(pl.Enum(CAUSES)).alias("cause"),
+        _lit("dependency").alias("cause"),
         pl.lit(None, dtype=pl.Categorical).alias("waited_in"),
         pl.lit(None, dtype=pl.Int64).alias("wait_end_ns"),
     )
@@ -166,46 +186,109 @@ def _part_late(gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _between_launches(work: Work) -> pl.DataFrame:
-    """Gaps between launches, `dry_ns` to `start_ns`; in a window also those before the first and after the last."""
-    end, open_until = pl.col("end_ns"), pl.col("end_ns").cum_max().over("place")
-    last_to_end = pl.when(end == open_until).then(pl.col("kernel")).forward_fill().over("place")
-    gaps = (
-        work.launches.with_columns(
-            open_until.shift(1).over("place").alias("dry_ns"),
-            last_to_end.shift(1).over("place").alias("after"),
-        )
-        .filter(pl.col("start_ns") > pl.col("dry_ns"))
-        .select(_GAP)
+    """Gaps between launches, from `dry_ns` to `start_ns`: `place`, and the `row` of the launch that ended it.
+
+    `of` is the row of the launch whose call explains it: the same, but null in `_edges`.
+    """
+    place, start, end = (work.launches[name].to_numpy() for name in ("place", "start_ns", "end_ns"))
+    first, dry = latest_ends(place, end)
+    is_gap = start > dry
+    is_gap[first] = False
+    row = pl.Series(ROW, np.flatnonzero(is_gap).astype(np.uint32))
+    return pl.DataFrame(
+        [
+            work.launches["place"].gather(row),
+            row,
+            row.alias("of"),
+            pl.Series("dry_ns", dry[is_gap]),
+            work.launches["start_ns"].gather(row),
+        ]
     )
-    return gaps if work.window_ns is None else pl.concat([gaps, *_edges(work, gaps.schema)])
 
 
-def _edges(work: Work, schema: pl.Schema) -> list[pl.DataFrame]:
-    """Gaps before the first and after the last work of a window: without an id, so that no call explains them."""
-    whole = work.launches.group_by("place").agg(
-        pl.col("start_ns").min().alias("first_ns"),
-        pl.col("end_ns").max().alias("last_ns"),
-        pl.col("kernel").first(),
-        pl.col("stream").first(),
+def _edges(work: Work) -> list[pl.DataFrame]:
+    """Gaps before the first and after the last work of a window: of no launch, so that no call explains them."""
+    whole = (
+        work.launches.with_row_index(ROW)
+        .group_by("place")
+        .agg(pl.col("start_ns").min().alias("first_ns"), pl.col("end_ns").max().alias("last_ns"), pl.col(ROW).first())
     )
-    edges = whole.join(work.places.select("place", "from_ns", "to_ns"), on="place")
-    before = edges.select("place", "kernel", "stream", dry_ns="from_ns", start_ns="first_ns")
-    after = edges.select("place", dry_ns="last_ns", start_ns="to_ns")
-    return [pl.concat([pl.DataFrame(schema=schema), part], how="diagonal") for part in (before, after)]
+    edges = whole.join(work.places.select("place", "from_ns", "to_ns"), on="place").with_columns(
+        _lit("unknown").alias("cause")
+    )
+    before = edges.select("place", ROW, "cause", dry_ns="from_ns", start_ns="first_ns")
+    return [before, edges.select("place", "cause", dry_ns="last_ns", start_ns="to_ns")]
 
 
-def _with_calls(trace: Trace, gaps: pl.DataFrame, *, few: bool) -> pl.DataFrame:
-    """The call that queued what ended each gap, and whether work of the same call had begun before the gap."""
-    known = trace.compact("calls").select("api", *_THREAD, "start_ns", "dur_ns", "correlation_id")
-    calls = (known.filter(_is_of(gaps)) if few else known).collect()
-    called = calls.select("api", "thread", called_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-    of = gather_known(called, find_calls(gaps, calls))
-    return gaps.hstack([*of.get_columns(), _same_call(gaps, _with_several(trace, _is_of(gaps) if few else None))])
+def _ended_before(work: Work) -> pl.Series:
+    """The row of the launch that ended last before each one began, of those that ended at once the last."""
+    place, end = (work.launches[name].to_numpy() for name in ("place", "end_ns"))
+    _, latest = latest_ends(place, end)
+    row = np.arange(len(end), dtype=np.uint32)
+    row[end < latest] = 0  # the first of a place never is
+    return pl.Series(np.maximum.accumulate(row)).shift(1)
 
 
-def _is_of(gaps: pl.DataFrame) -> pl.Expr:
+def _without_pauses(trace: Trace, work: Work, gaps: pl.DataFrame) -> pl.DataFrame:
+    """What of them lies in a pause of the recording has that as its cause."""
+    pauses = recorder_pauses(trace)
+    if pauses.is_empty():
+        return gaps
+    process = gather(work.launches.select("process"), gaps["of"])
+    return part_pauses(pl.concat([gaps, process], how="horizontal"), pauses, "recorder")
+
+
+def _of_places(work: Work, place: pl.Series) -> pl.DataFrame:
+    """`rank` and `device` of each of these places."""
+    if work.places.height == 1:
+        own = (pl.lit(work.places[name]).first().alias(name) for name in PLACE)
+        return pl.DataFrame({"place": place}).with_columns(own).drop("place")
+    return gather(work.places.select(PLACE), place)
+
+
+def _calls_of(
+    trace: Trace, work: Work, gaps: pl.DataFrame, names: Sequence[str], *, few: bool
+) -> tuple[pl.DataFrame, pl.Series]:
+    """These columns of calls, and the row there of the call that queued what ended each gap, null without one."""
+    calls = trace.compact("calls")
+    if CALL in work.launches.columns:
+        return collect_lean(calls, names), work.launches[CALL].gather(gaps[ROW])
+    keys = work.launches.select(CALL_KEY)[gaps[ROW]]
+    known = collect_lean(calls, [*dict.fromkeys((*CALL_KEY, *names))], *([_is_of(keys)] if few else []))
+    return known, known_rows(find_calls(keys, known)).alias(CALL)
+
+
+def _with_calls(gaps: pl.DataFrame, calls: pl.DataFrame, call: pl.Series) -> pl.DataFrame:
+    """When the call that queued what ended each gap began and ended."""
+    called_ns = calls["start_ns"].gather(call)
+    return gaps.hstack(
+        [call, called_ns.alias("called_ns"), (called_ns + calls["dur_ns"].gather(call)).alias("call_end_ns")]
+    )
+
+
+def _is_of(keys: pl.DataFrame) -> pl.Expr:
     """Rows that have the id of work that ended one of these gaps."""
-    return pl.col("correlation_id").is_in(gaps["correlation_id"].drop_nulls().unique().implode())
+    return pl.col("correlation_id").is_in(keys["correlation_id"].drop_nulls().unique().implode())
+
+
+def _same_call(trace: Trace, work: Work, gaps: pl.DataFrame, *, few: bool) -> pl.Series:
+    """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
+    keys = work.launches.select(CALL_KEY)[gaps[ROW]] if few else None
+    graphs = (
+        _with_several(trace, None if keys is None else _is_of(keys))
+        .filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
+        .group_by(CALL_KEY)
+        .agg(pl.col("start_ns").min().alias("first_ns"), pl.len())
+        .filter(pl.col("len") > 1)
+        .select(*CALL_KEY, "first_ns")
+        .collect()
+    )
+    same = pl.repeat(False, gaps.height, dtype=pl.Boolean, eager=True)
+    if graphs.is_empty():
+        return same
+    keyed = work.launches.select(CALL_KEY)[gaps[ROW]].with_columns(gaps["dry_ns"]).with_row_index("gap")
+    tied = keyed.filter(_is_of(graphs)).join(graphs, on=CALL_KEY, nulls_equal=True)
+    return same.scatter(tied.filter(pl.col("first_ns") <= pl.col("dry_ns"))["gap"], values=True)
 
 
 def _with_several(trace: Trace, wanted: pl.Expr | None) -> pl.LazyFrame:
@@ -218,22 +301,6 @@ def _with_several(trace: Trace, wanted: pl.Expr | None) -> pl.LazyFrame:
     return launches.filter(pl.lit(pl.Series(several))) if several.any() else launches.clear()
 
 
-def _same_call(gaps: pl.DataFrame, several: pl.LazyFrame) -> pl.Series:
-    """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
-    graphs = (
-        several.filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
-        .group_by(CALL_KEY)
-        .agg(pl.col("start_ns").min().alias("first_ns"), pl.len())
-        .filter(pl.col("len") > 1)
-        .select(*CALL_KEY, "first_ns")
-        .collect()
-    )
-    tied = gaps.select(*CALL_KEY, "dry_ns").join(
-        graphs, on=CALL_KEY, how="left", nulls_equal=True, maintain_order="left"
-    )
-    return (tied["first_ns"] <= tied["dry_ns"]).fill_null(value=False).alias("same_call")
-
-
 def _repeated(ids: Rows) -> NDArray[np.bool_]:
     """Whether each id occurs again."""
     order = np.argsort(ids, kind="stable")
@@ -244,25 +311,26 @@ def _repeated(ids: Rows) -> NDArray[np.bool_]:
     return again
 
 
-def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
-    """`waited_in`: the call in which the launching thread waited when the device went idle, and queued after."""
-    late = (
-        gaps.select(*_THREAD, "dry_ns", "called_ns")
-        .with_row_index("gap")
-        .filter(pl.col("called_ns") > pl.col("dry_ns"))
-    )
+def _with_waits(trace: Trace, work: Work, gaps: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
+    """`waited_in`: the call in which the launching thread waited when the device went idle, and queued after.
+
+    `threads` are those of calls.
+    """
+    late = gaps.with_row_index("gap").filter(pl.col("called_ns") > pl.col("dry_ns"))
+    owner = work.launches.select("rank", "process")[late[ROW]]
+    lanes = late.select("gap", "dry_ns", "called_ns").hstack([*owner, *threads[late[CALL]]])
     waits = _find_waits(trace).with_columns(pl.col(_THREAD).fill_null(_NO_ID)).sort("wait_ns")
     explained = (pl.col("wait_end_ns") > pl.col("dry_ns")) & (pl.col("wait_end_ns") <= pl.col("called_ns"))
     found = (
-        late.with_columns(pl.col(_THREAD).fill_null(_NO_ID))
+        lanes.with_columns(pl.col(_THREAD).fill_null(_NO_ID))
         .sort("dry_ns")
         .join_asof(waits, left_on="dry_ns", right_on="wait_ns", by=_THREAD, strategy="backward", check_sortedness=False)
         .filter(explained)
         .select("gap", pl.col("waited_in").cast(pl.Categorical), "wait_end_ns")
     )
-    row = np.full(gaps.height, NO_CALL, dtype=np.int64)
+    row = np.full(gaps.height, NO_CALL, dtype=np.int32)
     row[found["gap"].to_numpy()] = np.arange(found.height)
-    return gaps.hstack(gather_known(found.drop("gap"), row))
+    return pl.concat([gaps, gather(found.drop("gap"), known_rows(row))], how="horizontal")
 
 
 def _find_waits(trace: Trace) -> pl.DataFrame:

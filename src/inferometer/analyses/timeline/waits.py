@@ -64,7 +64,8 @@ def waiting_calls(trace: Trace) -> pl.DataFrame:
     names = every.select(pl.col("api").unique()).collect()["api"]
     able = [name for name in names if api_kind(name) in ("wait", "copy")]
     ended = (
-        trace.launches.filter((pl.col("kind") != "kernel") & pl.col("correlation_id").is_not_null())
+        trace.compact("launches")
+        .filter((pl.col("kind") != "kernel") & pl.col("correlation_id").is_not_null())
         .group_by(CALL_KEY)
         .agg((pl.col("start_ns") + pl.col("dur_ns")).max().alias("ended_ns"))
     )

@@ -22,7 +22,8 @@ class Work:
     """The launches of a selection.
 
     `launches`: one row per launch, whole and also outside the window: `place` (row number in `places`), `sort`,
-    `collective`, `end_ns` and columns of the table, by place and start, text as categories. `places`: `rank`, `device`
+    `collective`, `end_ns` and columns of the table, by place and start, text as categories; `call`, the row of each
+    one's call in the trace's calls, where they were tied before. `places`: `rank`, `device`
     and the place's window, `from_ns` and `to_ns`: that of the selection as far as recorded, or else its first start
     and last end.
     """
@@ -105,7 +106,9 @@ def _sorts(launches: pl.DataFrame) -> pl.DataFrame:
 def at_place(frame: pl.DataFrame, rank: int | None, device: str | None) -> pl.DataFrame:
     """The rows of one place, by their `rank` and `device`; null is a value of its own."""
     wanted = zip(PLACE, (rank, device), strict=True)
-    return frame.filter(pl.col(name).eq_missing(pl.lit(value, dtype=frame.schema[name])) for name, value in wanted)
+    same = (pl.col(name).eq_missing(pl.lit(value, dtype=frame.schema[name])) for name, value in wanted)
+    own = frame.select(pl.all_horizontal(same).alias("own")).to_series()
+    return frame if own.all() else frame.filter(own)
 
 
 def place_name(rank: int | None, device: str | None) -> str:

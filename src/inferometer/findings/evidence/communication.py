@@ -60,6 +60,8 @@ def serves(launches: LaunchEvidence, nodes: Ints) -> Bools:
     """Whether each of these nodes of the tree of callers lies in a call that communicates."""
     tree = launches.attribution.tree
     own = np.array([_says_so(label) for label in tree.labels], dtype=np.bool_)
+    if not own.any():
+        return np.zeros(len(nodes), dtype=np.bool_)
     found = np.zeros(len(tree) + 1, dtype=np.bool_)  # the root's is the last
     for node, (parent, label) in enumerate(zip(tree.parent, tree.label, strict=True)):  # callers come first
         found[node] = own[label] or (parent != ROOT and found[parent])

@@ -54,8 +54,10 @@ def copied_bytes(launches: LaunchEvidence, rows: pl.DataFrame) -> pl.Series:
     """
     texts = pl.col("kernel", "device").cast(pl.String)
     number = pl.int_range(pl.len()).over(_KEY).alias("number")  # of launches that are equal in all of that
-    copies = launches.trace.launches.filter(pl.col("kind").is_in(["memcpy", "memset"])).select(*_KEY, "bytes")
-    recorded = copies.with_columns(number).collect()
+    copies = (
+        launches.trace.compact("launches").filter(pl.col("kind").is_in(["memcpy", "memset"])).select(*_KEY, "bytes")
+    )
+    recorded = copies.with_columns(texts).with_columns(number).collect()
     asked = rows.select(_KEY).with_columns(texts).with_columns(number)
     on = [*_KEY, "number"]
     return asked.join(recorded, on=on, how="left", nulls_equal=True, maintain_order="left")["bytes"]

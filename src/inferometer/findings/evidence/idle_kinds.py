@@ -18,8 +18,10 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.numbering import number_rows, order_in_time
+from inferometer.analyses.timeline.gaps import CAUSES
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.findings.finding import Scale
+from inferometer.trace.lean import aggregate
 
 IdleKind = Literal["launching", "host", "queued", "graph", "unknown", "recorder"]
 KINDS: Final[tuple[IdleKind, ...]] = ("launching", "host", "queued", "graph", "unknown", "recorder")
@@ -34,7 +36,7 @@ FEW: Final = 50
 
 _TIMES_USUAL: Final = 4
 _MOSTLY: Final = 0.5
-_OF_CAUSE: Final = {
+_OF_CAUSE: Final[dict[str, IdleKind]] = {
     "host_late": "host",
     "sync": "host",
     "dependency": "queued",
@@ -55,14 +57,14 @@ def with_kinds(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     place = (pl.col("rank"), pl.col("device"))
     begins = pl.col("gap_start_ns") != (pl.col("gap_start_ns") + pl.col("gap_ns")).shift(1)
     starts = (begins | pl.any_horizontal(column.ne_missing(column.shift(1)) for column in place)).fill_null(value=True)
-    numbered = gaps.with_columns(starts.cum_sum().cast(pl.Int64).alias("gap"))
+    numbered = gaps.with_columns(starts.cum_sum().cast(pl.UInt32).alias("gap"))
     is_late = (pl.col("cause") == "host_late") & pl.col("waited_in").is_null() & ~_is_replay()
-    limits = _limits(numbered.filter(is_late), kernels)
-    limited = numbered.join(limits, on=PLACE, how="left", nulls_equal=True, maintain_order="left")
-    short = pl.col("gap_ns") <= pl.col("limit_ns").fill_null(0)
-    of_cause = pl.col("cause").cast(pl.String).replace_strict(_OF_CAUSE, return_dtype=pl.String)
-    kind = pl.when(is_late & short).then(pl.lit("launching")).otherwise(of_cause)
-    return limited.with_columns(kind.cast(pl.Enum(KINDS)).alias("kind")).drop("limit_ns")
+    late = numbered.select(*PLACE, "gap_ns", is_late.alias("is_late")).with_row_index("row").filter("is_late")
+    limited = late.join(_limits(late, kernels), on=PLACE, nulls_equal=True)
+    launching = limited.filter(pl.col("gap_ns") <= pl.col("limit_ns"))["row"]
+    of_cause = pl.Series([KINDS.index(_OF_CAUSE[cause]) for cause in CAUSES], dtype=pl.UInt8)
+    kind = of_cause.gather(numbered["cause"].to_physical()).scatter(launching, KINDS.index("launching"))
+    return numbered.hstack([pl.Series("kind", KINDS, dtype=pl.Enum(KINDS)).gather(kind)])
 
 
 def _is_replay() -> pl.Expr:
@@ -76,13 +78,11 @@ def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     order = order_in_time(lane, kernels["called_ns"].to_numpy())
     rows = kernels.select(*PLACE, "called_ns", pl.Series("lane", lane))
     is_same = pl.col("lane") == pl.col("lane").shift(1)
-    between = (
-        (rows if order is None else rows[order])
-        .select(*PLACE, pl.when(is_same).then(pl.col("called_ns").diff()).alias("between_ns"))
-        .group_by(PLACE)
-        .agg(pl.col("between_ns").median(), pl.len().alias("kernels"))
+    spaced = (rows if order is None else rows[order]).select(
+        *PLACE, pl.when(is_same).then(pl.col("called_ns").diff()).alias("between_ns")
     )
-    counted = late.group_by(PLACE).agg(pl.len().alias("late"))
+    between = aggregate(spaced, PLACE, pl.col("between_ns").median(), pl.len().alias("kernels"))
+    counted = aggregate(late, PLACE, pl.len().alias("late"))
     each = between.join(counted, on=PLACE, how="left", nulls_equal=True)
     is_slow = pl.col("late").fill_null(0) >= _MOSTLY * pl.col("kernels")
     usual = (_TIMES_USUAL * pl.col("between_ns")).clip(lower_bound=LONG_GAP_NS).cast(pl.Int64)
@@ -91,6 +91,10 @@ def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_gaps(rows: pl.DataFrame) -> tuple[int, int]:
-    """How many gaps these rows are of, and the most time of one gap that they have."""
-    lengths = rows.group_by("gap").agg(pl.col("gap_ns").sum())["gap_ns"]
-    return lengths.len(), int(np.max(lengths.to_numpy(), initial=0))
+    """How many gaps these rows are of, in order, and the most time of one gap that they have."""
+    if not rows.height:
+        return 0, 0
+    gap, length_ns = rows["gap"].to_numpy(), rows["gap_ns"].to_numpy()
+    first = np.flatnonzero(np.concatenate(([True], gap[1:] != gap[:-1])))
+    longest_ns = length_ns if len(first) == len(gap) else np.add.reduceat(length_ns, first)
+    return len(first), int(longest_ns.max())

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import is_one
 from inferometer.analyses.launched_by.chain_tree import ROOT
 from inferometer.names import KernelName, decode
+from inferometer.trace.lean import has_one
 
 PRODUCTS = ("gemm", "grouped_gemm", "conv")
 ATTENTION = ("attention", "attention_prefill", "attention_decode", "linear_attention")
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _PAUSE_NS = 200_000  # eager launches follow each other within 5 to 50 μs, steps and requests do not
 _DEVICE = ("rank", "device")
-_WORK = ("kernel", *_DEVICE, "stream", "process", "correlation_id", "is_replay", "grid_hash", "block_hash")
+_WORK = ("kernel", *_DEVICE, "stream", "process", "correlation_id", "is_replay", "shape_hash")
 _PLACE = ("module_pooled", "op", "user_frame", "frame")  # the first that is known, or else a range
 _STEP_MARK = "ProfilerStep"  # a range that says when, not where
 
@@ -89,11 +89,12 @@ class Origins:
     def __init__(self, sites: pl.DataFrame) -> None:
         span = pl.when(~pl.col("span").str.starts_with(_STEP_MARK)).then("span")
         place = sites.select(pl.coalesce(*_PLACE, span).alias("place"))["place"]
-        self.texts = [*place.drop_nulls().unique(maintain_order=True).to_list(), UNKNOWN_PLACE]
-        numbers = {text: number for number, text in enumerate(self.texts)}
-        nobody = len(self.texts) - 1
-        codes = [nobody if text is None else numbers[text] for text in place]
-        self._codes = np.array([*codes, nobody], dtype=np.int64)  # the root, -1, is the last
+        known = place.drop_nulls().unique(maintain_order=True).to_frame().with_row_index("number")
+        self.texts = [*known["place"].to_list(), UNKNOWN_PLACE]
+        found = place.to_frame().join(known, on="place", how="left", maintain_order="left")["number"]
+        nobody = known.height
+        codes = found.cast(pl.Int64).fill_null(nobody).to_numpy()
+        self._codes = np.append(codes, nobody)  # the root, -1, is the last
 
     def codes(self, nodes: Ints) -> Ints:
         """A number of `texts` for each node."""
@@ -153,7 +154,7 @@ def _nodes(work: pl.DataFrame) -> Ints:
 
 def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Ints:
     """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones."""
-    varied = [name for name in columns if not is_one(rows[name])]
+    varied = [name for name in columns if not has_one(rows, name)]
     if not varied:
         return np.zeros(rows.height, dtype=np.int64)
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in varied)

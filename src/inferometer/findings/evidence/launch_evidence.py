@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import NO_CALL, gather_known, is_one
+from inferometer.analyses.correlation import CALL
+from inferometer.analyses.launched_by.launched import SIZES
 from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER
+from inferometer.analyses.numbering import find_rows
 from inferometer.findings.evidence.locked_property import locked_cached_property
+from inferometer.trace.lean import aggregate, gather, has_one, in_slices
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
@@ -27,23 +30,25 @@ if TYPE_CHECKING:
     from inferometer.analyses.steps.table import StepTable
     from inferometer.analyses.timeline.ranks import Ranks
     from inferometer.analyses.timeline.work import Work
+    from inferometer.findings.evidence.idle_kinds import IdleKind
     from inferometer.findings.evidence.kernel_rows import KernelRows, Origins
     from inferometer.hardware.device import Device
 
 _PLACE = ["rank", "device"]
 _LANE = [*_PLACE, "stream"]
 _WORK = (
-    *("kind", "kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id", "grid_hash", "block_hash"),
-    *("thread", "called_ns", "node", "how", "is_replay"),
+    *("kind", "kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id", "shape_hash", "launch"),
+    *(CALL, "thread", "called_ns", "node", "how", "is_replay"),
 )
 _KINDS = ["kind", "kernel"]
-_DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_ns")
+_CALLED = ("process", "thread", "node", "is_replay")
+_DEVICE_WORK = (*_KINDS, *_LANE, "correlation_id", "start_ns", "dur_ns", CALL, *_CALLED)
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
-_LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
+_LARGE = (*SIZES, "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
 _FEW = 2**16
 _MOST_MODELLED = 2_000_000  # launches, whose calls are looked for once more
 _NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
-_SHARED = frozenset({"trace", "device", "attribution", "steps", "roofline"})  # what others than rules ask for
+_SHARED = frozenset({"trace", "device", "attribution", "_shapes", "steps", "roofline"})  # what not rules alone ask for
 
 
 class LaunchEvidence:
@@ -60,7 +65,7 @@ class LaunchEvidence:
         self.device = device
 
     def release(self) -> None:
-        """Drop what only rules ask for, 3 GB of ten million launches; asked for again, it is made again."""
+        """Drop what only rules ask for, half a GB of ten million launches; asked for again, it is made again."""
         for name in vars(self).keys() - _SHARED:
             delattr(self, name)
 
@@ -68,15 +73,30 @@ class LaunchEvidence:
     def attribution(self) -> "Attribution":
         """Who launched what: `launches` (a row per launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`.
 
-        In place of sizes there are their products, `blocks` (of a grid) and `threads` (of a block), with `grid_hash`
-        and `block_hash`: equal for equal sizes, for others as unlikely as 64 random bits. Ids of graphs and ops aren't
-        kept.
+        In order of device, stream and start; `launch` is the row in the trace's launches, which captured kernels come
+        after. In place of sizes of grid and block there is `shape_hash`: equal for equal sizes, for others as unlikely
+        as 64 random bits. Ids of graphs and ops aren't kept.
         """
         found = self.with_op_calls or self._attribute()
-        hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
-        counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
-        kept = found.launches.drop(_LARGE, *LAUNCH_SHAPE, *OWNER, strict=False)
-        return replace(found, launches=kept.hstack(found.launches.select(*hashes, *counts)), op_calls=())
+        hashes, self._shapes = _shapes(self.trace, found.launches.height)
+        launches = found.launches.drop(_LARGE, *LAUNCH_SHAPE, *OWNER, strict=False).hstack([hashes])
+        found = replace(found, launches=launches.clear(), op_calls=())
+        order = _by_time(launches, _LANE)
+        rows = pl.Series("launch", np.arange(launches.height) if order is None else order).cast(pl.UInt32)
+        if order is not None:
+            columns = [launches.select(name) for name in launches.columns]
+            del launches, hashes
+            for number, column in enumerate(columns):  # one by one, so that two of all are never there
+                columns[number] = column[rows]
+                del column
+            launches = pl.concat(columns, how="horizontal")
+        return replace(found, launches=launches.hstack([rows]))
+
+    @property
+    def shapes(self) -> pl.DataFrame:
+        """Of each `shape_hash`, the `blocks` of a grid and `threads` of a block; null where a size isn't recorded."""
+        _ = self.attribution
+        return self._shapes
 
     @locked_cached_property
     def with_op_calls(self) -> "Attribution | None":
@@ -93,7 +113,7 @@ class LaunchEvidence:
 
         with ThreadPoolExecutor(1) as pool:
             steps = pool.submit(lambda: self.steps)  # nearly every rule asks for them, too
-            found = attribute(self.trace, with_op_calls=with_op_calls)
+            found = attribute(self.trace, with_op_calls=with_op_calls, with_sizes=with_op_calls)
             steps.result()
         return found
 
@@ -128,9 +148,7 @@ class LaunchEvidence:
         """
         rows = self.attribution.launches.select("is_captured", *_WORK)
         took = ~rows["is_captured"] & (rows["kind"] != "graph")
-        rows = (rows if took.all() else rows.filter(took)).drop("is_captured")
-        order = _by_time(rows, _LANE)
-        return rows if order is None else rows[order]
+        return (rows if took.all() else rows.filter(took)).drop("is_captured")
 
     @locked_cached_property
     def rows(self) -> "KernelRows":
@@ -154,9 +172,8 @@ class LaunchEvidence:
     @locked_cached_property
     def window_ns(self) -> int:
         """Wall time from the first launch to the last end, the longest of all devices; 0 without launches."""
-        by_device = self.work.group_by("rank", "device").agg(
-            ((pl.col("start_ns") + pl.col("dur_ns")).max() - pl.col("start_ns").min()).alias("ns")
-        )
+        lasts = (pl.col("start_ns") + pl.col("dur_ns")).max() - pl.col("start_ns").min()
+        by_device = aggregate(self.work, _PLACE, lasts.alias("ns"))
         return int(by_device["ns"].max() or 0)  # type: ignore[arg-type]
 
     @locked_cached_property
@@ -180,12 +197,13 @@ class LaunchEvidence:
 
         launched = self.attribution.launches
         rows = self.work
-        if rows.height < launched.height or not all(is_one(rows[name]) for name in _LANE):
+        if rows.height < launched.height or not has_one(rows, *_LANE):
             rows = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
+            rows = rows.select("launch", *_DEVICE_WORK).sort("launch")
             order = _by_time(rows, _PLACE)
-            rows = rows.select(_DEVICE_WORK) if order is None else rows.select(_DEVICE_WORK)[order]
+            rows = (rows if order is None else rows[order]).drop("launch")
         start, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
-        kinds = rows.group_by(*_PLACE, "kind", "kernel").agg(start, (end - start).alias("dur_ns"))
+        kinds = aggregate(rows, [*_PLACE, "kind", "kernel"], start, (end - start).alias("dur_ns"))
         lacking = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("stream", "process", "correlation_id"))
         arranged = arrange_work(kinds.lazy().with_columns(lacking))
         sorts = arranged.launches.select(*_KINDS, "sort", pl.col("collective").cast(pl.Categorical))
@@ -226,15 +244,25 @@ class LaunchEvidence:
         `process`, `thread`, `node` and `is_replay` are the launch's, null where its call isn't known. `kind` and `gap`
         are as `idle_kinds` says. `device` is categorical.
         """
-        from inferometer.analyses.timeline.gaps import find_gaps
+        from inferometer.analyses.timeline.gaps import ROW, find_gaps
         from inferometer.findings.evidence.idle_kinds import with_kinds
 
-        gaps = find_gaps(self.trace, self.device_work, _GAPS)
-        called = self.attribution.launches.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_captured"))
-        ended = called.select("process", "thread", "node", "is_replay")
-        row = _first_called(called.select(*_PLACE, "start_ns", "called_ns"), gaps.select(*_PLACE, "called_ns"))
+        gaps = find_gaps(self.trace, self.device_work, (*_GAPS, ROW))
+        row = gaps.select(pl.when(pl.col("called_ns").is_not_null()).then(ROW)).to_series()
+        ended = gather(self.device_work.launches.select(_CALLED), row)
         lane = (*_PLACE, "process", "thread", "called_ns")
-        return with_kinds(gaps.hstack(gather_known(ended, row)), self.work.filter(self.is_alone).select(lane))
+        return with_kinds(
+            pl.concat([gaps.drop(ROW), ended], how="horizontal"), self.work.select(lane).filter(self.is_alone)
+        )
+
+    def idle_ns(self, rank: int | None, device: str | None, kind: "IdleKind") -> int:
+        """The idle time of this kind at a place."""
+        return self._idle_by_kind.get((rank, device, kind), 0)
+
+    @locked_cached_property
+    def _idle_by_kind(self) -> dict[tuple[int | None, str | None, str], int]:
+        sums = aggregate(self.gaps, [*_PLACE, "kind"], pl.col("gap_ns").sum())
+        return {tuple(key): ns for *key, ns in sums.with_columns(pl.col("device", "kind").cast(pl.String)).iter_rows()}
 
     @locked_cached_property
     def is_alone(self) -> pl.Series:
@@ -300,13 +328,24 @@ class LaunchEvidence:
         return f", {format_duration(time_ns / steps)} per step over {steps:,} steps" if steps > 1 else ""
 
 
-def _hashed(rows: pl.DataFrame, name: str) -> pl.Series:
-    """A number for each size of a grid or block; those that aren't recorded count as 0."""
-    return rows.select(pl.col(name).arr.get(n).fill_null(0).alias(str(n)) for n in range(3)).hash_rows(seed=0)
+def _shapes(trace: Trace, launches: int) -> tuple[pl.Series, pl.DataFrame]:
+    """`shape_hash` of each of so many launches, 0 for those that are calls alone; and what `LaunchEvidence.shapes` has.
 
-
-def _product(name: str) -> pl.Expr:
-    return pl.col(name).arr.get(0) * pl.col(name).arr.get(1) * pl.col(name).arr.get(2)
+    Sizes that aren't recorded are hashed as 0.
+    """
+    sizes = [pl.col(name).arr.get(n).alias(f"{name}{n}") for name in SIZES for n in range(3)]
+    blocks, threads = (pl.col(f"{name}0") * pl.col(f"{name}1") * pl.col(f"{name}2") for name in SIZES)
+    hashes, different = [pl.Series("shape_hash", dtype=pl.UInt64)], []
+    for rows in in_slices(trace.launches.select(sizes)):
+        hashes.append(rows.fill_null(0).hash_rows(seed=0).alias("shape_hash"))
+        different.append(rows.hstack([hashes[-1]]).unique("shape_hash"))
+    schema = {"shape_hash": pl.UInt64, "blocks": pl.Int64, "threads": pl.Int64}
+    known = [
+        pl.DataFrame(schema=schema),
+        *(each.select("shape_hash", blocks=blocks, threads=threads) for each in different),
+    ]
+    hashed = pl.concat(hashes)
+    return hashed.extend_constant(0, launches - hashed.len()).rechunk(), pl.concat(known).unique("shape_hash")
 
 
 def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":
@@ -320,35 +359,14 @@ def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":
 
 def _looked_up(rows: pl.DataFrame, table: pl.DataFrame, by: "Sequence[str]") -> pl.DataFrame:
     """`rows` with the other columns of the few rows of `table`, which has all values of `by` once."""
-    numbered = table.select(by).with_row_index("number")
-    keys = rows.select(by).join(numbered, on=list(by), how="left", nulls_equal=True, maintain_order="left")
-    return rows.hstack(table.drop(by).select(pl.all().gather(keys["number"])))
+    found = gather(table.drop(by), find_rows(table.select(by), rows.select(by)))
+    return pl.concat([rows, found], how="horizontal")
 
 
 def _numbers(rows: pl.DataFrame, columns: "Sequence[str]") -> "NDArray[np.uint16] | Times | None":
     """The number of each row's values of these columns, in their order; None where all rows have the same."""
-    if all(is_one(rows[name]) for name in columns):
+    if has_one(rows, *columns):
         return None
     known = rows.select(columns).unique().sort(columns).with_row_index("number")
     number = rows.select(columns).join(known, on=columns, how="left", nulls_equal=True, maintain_order="left")["number"]
     return number.cast(pl.UInt16 if known.height <= _FEW else pl.Int64).to_numpy()  # those sort fastest
-
-
-def _first_called(called: pl.DataFrame, asked: pl.DataFrame) -> "Times":
-    """The row of the first launch of the same device called for at the same time; -1 without one, or without a time."""
-    found = np.full(asked.height, NO_CALL, dtype=np.int64)
-    both = _numbers(pl.concat([frame.select(_PLACE) for frame in (called, asked)]), _PLACE)
-    wanted, is_known = asked["called_ns"].fill_null(0).to_numpy(), asked["called_ns"].is_not_null().to_numpy()
-    of_called, of_asked = (None, None) if both is None else (both[: called.height], both[called.height :])
-    for number in [None] if of_asked is None else np.unique(of_asked).tolist():
-        rows = np.arange(called.height) if of_called is None else np.flatnonzero(of_called == number)
-        points = np.flatnonzero(is_known if of_asked is None else is_known & (of_asked == number))
-        if not len(rows):
-            continue
-        for name in ("start_ns", "called_ns"):
-            rows = rows[np.argsort(called[name].to_numpy()[rows], kind="stable")]
-        times = called["called_ns"].to_numpy()[rows]
-        at = np.searchsorted(times, wanted[points])
-        at[at == len(times)] = 0  # beyond the last: the first is no match
-        found[points] = np.where(times[at] == wanted[points], rows[at], NO_CALL)
-    return found

@@ -93,7 +93,6 @@ def _mark(taken: Bools, first: Ints, end: Ints) -> None:
 def _signs(rows: KernelRows) -> np.ndarray:
     """A number for kernel, grid and block; equal for equal launches, for others as unlikely as 64 random bits."""
     sign = rows.kernel.astype(np.uint64)
-    for name in ("grid_hash", "block_hash"):
-        sign = sign * np.uint64(0x9E3779B97F4A7C15) + rows.work[name].to_numpy()
-        sign ^= sign >> np.uint64(29)
+    sign *= np.uint64(0x9E3779B97F4A7C15)
+    sign += rows.work["shape_hash"].to_numpy()
     return sign

@@ -7,6 +7,7 @@ import polars as pl
 from inferometer.analyses.timeline.work import PLACE, at_place, place_name
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.finding import Scale, Severity
+from inferometer.trace.lean import aggregate
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tu
     Returns:
         None where no place has any such time.
     """
-    sums = rows.group_by(PLACE).agg(pl.col(column).sum().alias("sum_ns"))
+    sums = aggregate(rows, PLACE, pl.col(column).sum().alias("sum_ns"))
     known = {(rank, device): int(sum_ns) for rank, device, sum_ns in sums.select(*PLACE, "sum_ns").iter_rows()}
     placed = [(place, known.get((place.rank, place.device), 0)) for place in places_of(evidence)]
     some = [(place, sum_ns) for place, sum_ns in placed if sum_ns > 0]

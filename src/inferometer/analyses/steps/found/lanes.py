@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import is_one
 from inferometer.analyses.steps.found.roles import Roles, find_roles
+from inferometer.trace.lean import has_one
 from inferometer.trace.trace import Trace
 
 Numbers = NDArray[np.int64]
@@ -84,7 +84,7 @@ def _roles(frame: pl.DataFrame) -> tuple[Roles, Numbers]:
 
 
 def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    if all(is_one(frame[name]) for name in OWNER):
+    if has_one(frame, *OWNER):
         yield frame
         return
     owners = frame.select(OWNER).unique()
@@ -100,7 +100,7 @@ def _lane(part: pl.DataFrame, roles: Roles) -> DeviceLaunches | None:
     if not is_compute.any():
         return None
     main = part.select("stream", "start_ns", "dur_ns", "role", "correlation_id")
-    if is_one(part["stream"]):
+    if has_one(part, "stream"):
         streams = [int(part["stream"][0])]
     else:
         streams = _main_streams(main.select("stream", "start_ns", "dur_ns").filter(pl.Series(is_compute)))

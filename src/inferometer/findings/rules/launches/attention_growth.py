@@ -103,7 +103,7 @@ def _growing(launches: "LaunchEvidence", rows: KernelRows, attention: Ints) -> I
     if not len(attention):
         return
     step = launches.steps_of_rows if len(launches.step_starts_ns) else None
-    like = ("rank", "device", "kernel", "grid_hash", "block_hash")
+    like = ("rank", "device", "kernel", "shape_hash")
     chosen = rows.work[attention].select(like).with_columns(pl.Series("row", attention))
     sums = chosen.with_columns(pl.Series("dur_ns", rows.dur_ns[attention])).group_by(like).agg("row", pl.sum("dur_ns"))
     large = sums.filter(pl.col("dur_ns") >= _LEAST_SHARE * launches.total_ns).sort("dur_ns", descending=True)

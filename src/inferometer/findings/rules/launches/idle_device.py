@@ -80,14 +80,15 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _gaps(launches: LaunchEvidence, place: BusiestDevice, kinds: tuple[IdleKind, ...]) -> pl.DataFrame:
-    return place.of(launches.gaps.filter(pl.col("kind").is_in(kinds)))
+    own = launches.gaps.select(pl.col("kind").is_in(kinds)).to_series()
+    return place.of(launches.gaps if own.all() else launches.gaps.filter(own))
 
 
 def _idle_places(launches: LaunchEvidence, places: list[BusiestDevice], kinds: tuple[IdleKind, ...]) -> list[_Idle]:
     """Places that are idle like this for a share on the scale, the largest first."""
     found = []
     for place in places:
-        idle_ns = int(_gaps(launches, place, kinds)["gap_ns"].sum())
+        idle_ns = sum(launches.idle_ns(place.rank, place.device, kind) for kind in kinds)
         severity = _SCALE.severity(idle_ns / place.window_ns)
         if severity is not None:
             found.append(_Idle(place, idle_ns, severity))
@@ -182,8 +183,9 @@ def _unseen_on_cpu(worst: _Idle, gaps: pl.DataFrame) -> Words:
 def _together(worst: _Idle, gaps: pl.DataFrame, *, beside_launching: bool) -> Words:
     """Of all kinds, none of which is large; late launches one by one may be another finding's."""
     is_pause = pl.col("cause") == "launch_gap"
-    kind = pl.when(is_pause).then(pl.lit("pauses")).otherwise(pl.col("kind").cast(pl.String)).alias("kind")
-    sums = gaps.group_by(kind).agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
+    kind = pl.when("is_pause").then(pl.lit("pauses")).otherwise(pl.col("kind").cast(pl.String)).alias("kind")
+    parts = gaps.group_by("kind", is_pause.alias("is_pause")).agg(pl.col("gap_ns").sum())
+    sums = parts.group_by(kind).agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
     known = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
     besides_late = " besides late launches one by one" if beside_launching else ""
     return Words(

@@ -26,7 +26,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import is_one
 from inferometer.analyses.launched_by.host_side import THREAD
 from inferometer.analyses.nesting import order_points
 from inferometer.analyses.timeline.budget import IDLE, part_key
@@ -36,6 +35,7 @@ from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.evidence.places import BusiestDevice, places_of, worst_place
 from inferometer.findings.finding import Finding, Severity
 from inferometer.findings.rule import Evidence, Rule
+from inferometer.trace.lean import aggregate, has_one
 from inferometer.units import format_duration, format_share
 
 _SCALE = LAUNCHING_SCALE
@@ -95,7 +95,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         size_ns=found.size_ns,
         share=share,
         next=_next(is_late=late_ns >= _MOSTLY * found.size_ns),
-        idle_ns=sum(int(_late(launches, place)["gap_ns"].sum()) for place in _bound_places(launches, found)),
+        idle_ns=sum(_late_ns(launches, place) for place in _bound_places(launches, found)),
         parts=(part_key(IDLE, "host_late"),),
     )
 
@@ -112,12 +112,11 @@ def _bound_places(launches: LaunchEvidence, found: _Launching) -> list[BusiestDe
 
 
 def _is_late(launches: LaunchEvidence, place: BusiestDevice) -> bool:
-    late_ns = int(_late(launches, place)["gap_ns"].sum())
-    return _SCALE.severity(late_ns / place.window_ns) is not None
+    return _SCALE.severity(_late_ns(launches, place) / place.window_ns) is not None
 
 
-def _late(launches: LaunchEvidence, place: BusiestDevice) -> pl.DataFrame:
-    return place.of(_gaps(launches, pl.col("kind") == "launching"))
+def _late_ns(launches: LaunchEvidence, place: BusiestDevice) -> int:
+    return launches.idle_ns(place.rank, place.device, "launching")
 
 
 def _gaps(launches: LaunchEvidence, which: pl.Expr) -> pl.DataFrame:
@@ -171,7 +170,7 @@ def _called_by(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.Series:
 
 
 def _by_place(rows: pl.DataFrame, column: str) -> pl.DataFrame:
-    return rows.group_by("rank", "device").agg(pl.col(column).sum().alias("ns"))
+    return aggregate(rows, ["rank", "device"], pl.col(column).sum().alias("ns"))
 
 
 def _rhythm(work: pl.DataFrame, kernels: NDArray[np.uint32]) -> str:
@@ -179,7 +178,7 @@ def _rhythm(work: pl.DataFrame, kernels: NDArray[np.uint32]) -> str:
     own = work.select(*THREAD, "start_ns", "dur_ns", "called_ns")
     own = own if len(kernels) == own.height else own[kernels]
     start, dur, called = (own[name].to_numpy() for name in ("start_ns", "dur_ns", "called_ns"))
-    if not all(is_one(own[name]) for name in THREAD):
+    if not has_one(own, *THREAD):
         numbers = own.select(THREAD).unique().with_row_index("number")
         lane = own.join(numbers, on=THREAD, how="left", nulls_equal=True, maintain_order="left")["number"].to_numpy()
         in_time = order_points(lane, called)

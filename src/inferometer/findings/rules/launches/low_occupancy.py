@@ -27,6 +27,7 @@ from inferometer.findings.evidence.kernel_rows import ATTENTION, PRODUCTS
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import decode
+from inferometer.trace.lean import aggregate, collect_lean, has_one
 from inferometer.units import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _SLEEPS = "spin"  # the short name of PyTorch's
 _BY_ROW = frozenset({"sampling", "softmax", "scan_sort", "random", "moe_routing"})
 _ROWS, _SHORT_NS = 16, 100_000  # what a kernel of a block a row may have: so many rows, or else so short a time
 _STREAMS = frozenset({"elementwise", "norm", "activation", "copy", "reduction", "gather_scatter", "quantize", "rope"})
-_LIKE = ("rank", "device", "kernel", "blocks", "threads")
+_SIZE = pl.struct("blocks", "threads").rank("dense").cast(pl.UInt32).alias("size")
 _MEASURE = "Compare the bytes that it moves with the memory's bandwidth{}; if it is far below, {}."
 
 
@@ -74,7 +75,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=size_ns,
         share=share,
-        next=_advice(first, launches.origins.describe_nodes(first["nodes"])),
+        next=_advice(first, _place(launches, first)),
     )
 
 
@@ -93,7 +94,7 @@ def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
     """Kernels with few blocks (`few`) or few warps, the most time without blocks first.
 
     `without`: part of the multiprocessors that none of a kernel's blocks is on, at least; 0 where their number isn't
-    known. `nodes`: where the launches come from.
+    known.
     """
     kernels = _kernels(launches).filter(
         pl.col("median_ns") >= _LONG_NS, pl.col("total_ns") >= _LEAST_SHARE * launches.total_ns
@@ -118,21 +119,44 @@ def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
 
 
 def _kernels(launches: "LaunchEvidence") -> pl.DataFrame:
-    """One row per kernel, grid size and device: `count`, `total_ns`, `median_ns`, `occupancy`, `nodes`."""
-    launched = launches.attribution.launches
-    launched = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
-    occupancy = launches.trace.launches.select("occupancy").collect()["occupancy"]  # in the same order
-    worth = (launched["kind"] == "kernel") & launched["kernel"].is_in(_large(launches))
-    node = pl.when(pl.col("how") != "graph_launch").then("node").otherwise(ROOT).alias("node")
-    chosen = launched.select(*_LIKE, "dur_ns", node).hstack([occupancy]).filter(worth & (launched["blocks"] > 0))
+    """One row per kernel, grid size and device: `count`, `total_ns`, `median_ns`, `occupancy`."""
+    sized = launches.shapes.filter(pl.col("blocks") > 0)
+    launched = launches.work.lazy().filter(_is_kernel(), pl.col("kernel").is_in(_large(launches)))
+    chosen = launched.select("launch", "rank", "device", "kernel", "shape_hash", "dur_ns").collect()
+    sizes = sized.select("shape_hash", _SIZE)
+    hashes = chosen.select("shape_hash")
+    size = hashes.join(sizes, on="shape_hash", how="left", maintain_order="left").drop("shape_hash")
+    occupancy = collect_lean(launches.trace.launches, ["occupancy"])
+    if not has_one(occupancy, "occupancy"):
+        occupancy = occupancy[chosen["launch"]]
+    known = pl.concat([chosen.drop("shape_hash", "launch"), size, occupancy.head(chosen.height)], how="horizontal")
     dur = pl.col("dur_ns")
-    return chosen.group_by(_LIKE).agg(
+    kernels = aggregate(
+        known,
+        ["rank", "device", "kernel", "size"],
         pl.len().cast(pl.Int64).alias("count"),
         dur.sum().alias("total_ns"),
         dur.median().alias("median_ns"),
         pl.col("occupancy").mean(),
-        pl.col("node").alias("nodes"),
     )
+    return kernels.join(sized.select("blocks", "threads", _SIZE).unique(), on="size").drop("size")
+
+
+def _place(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
+    """Where the launches of a row of `_kernels` come from."""
+    like = (pl.col(name).eq_missing(pl.lit(row[name])) for name in ("rank", "device", "kernel"))
+    alike = launches.shapes.filter(pl.col("blocks") == row["blocks"], pl.col("threads") == row["threads"])
+    node = pl.when(pl.col("how") != "graph_launch").then("node").otherwise(ROOT).alias("node")
+    own = (
+        launches.work.lazy()
+        .filter(_is_kernel(), *like)
+        .filter(pl.col("shape_hash").is_in(alike["shape_hash"].implode()))
+    )
+    return launches.origins.describe_nodes(own.select("launch", node).sort("launch").collect()["node"].to_list())
+
+
+def _is_kernel() -> pl.Expr:
+    return pl.col("kind") == "kernel"
 
 
 def _large(launches: "LaunchEvidence") -> list[str]:
@@ -165,7 +189,7 @@ def _units(launches: "LaunchEvidence", kernels: pl.DataFrame) -> pl.Series:
 
 
 def _sentence(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
-    name, place = decode(str(row["kernel"])).short_name, launches.origins.describe_nodes(row["nodes"])
+    name, place = decode(str(row["kernel"])).short_name, _place(launches, row)
     sentences = []
     if row["without"]:
         blocks = format_counted(row["blocks"], "block")

@@ -103,7 +103,7 @@ def _seldom(second: _Second) -> str:
 
 def _event_waits(evidence: Evidence) -> dict[int | None, int]:
     """Calls of each rank that make a stream wait for an event."""
-    counts = evidence.trace.calls.group_by("rank", "api").agg(pl.len().cast(pl.Int64).alias("n")).collect()
+    counts = evidence.trace.compact("calls").group_by("rank", "api").agg(pl.len().cast(pl.Int64).alias("n")).collect()
     waits: dict[int | None, int] = {}
     for rank, api, n in counts.iter_rows():
         if canonical_api(api) in _WAIT:

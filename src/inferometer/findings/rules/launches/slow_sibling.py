@@ -18,10 +18,11 @@ shows as disturbed.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from inferometer.analyses.groups.kernel_roles import role_of
 from inferometer.findings.evidence.kernel_rows import Ints, KernelRows, number_changes
@@ -40,7 +41,7 @@ _PLACES = 4
 _ODD_ONES = 8  # at most one in so many
 _TURNS = 3  # launches in a place; fewer may have met with a disturbance
 _SHOWN = 3
-_GRIDS = 1_024
+_SHAPES = 1_024
 _LARGEST = 2**62
 _NO_SIBLINGS = ("collective", "memory", "other")
 _NONE = -1
@@ -156,12 +157,15 @@ def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
     roles = np.unique([role_of(name).key for name in rows.names], return_inverse=True)[1]
     role = roles[rows.kernel] if len(rows.names) else rows.kernel
     usable = ~rows.of_family(*_NO_SIBLINGS)
-    layered = usable & (pooled[rows.node] != _NONE)
+    layered = usable & (pooled != _NONE)[rows.node]
     chosen = np.flatnonzero(layered)
-    by_module = _frame(rows, chosen, _packed(rows.device, pooled[rows.node], role)[chosen], module[rows.node][chosen])
-    passes = _passes(launches, rows)
-    elsewhere = usable & ~layered & (passes != _NONE)
-    return pl.concat([by_module, _in_passes(rows, np.flatnonzero(elsewhere), passes, role)])
+    node = rows.node[chosen]
+    by_module = _frame(rows, chosen, _packed(rows.device[chosen], pooled[node], role[chosen]), module[node])
+    elsewhere = np.flatnonzero(usable & ~layered)
+    passes = _passes(launches, rows)[elsewhere]
+    if (passes == _NONE).any():
+        elsewhere, passes = elsewhere[passes != _NONE], passes[passes != _NONE]
+    return pl.concat([by_module, _in_passes(rows, elsewhere, passes, role)])
 
 
 def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Ints:
@@ -178,27 +182,31 @@ def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Ints:
 
 
 def _in_passes(rows: KernelRows, chosen: Ints, passes: Ints, role: Ints) -> pl.DataFrame:
-    """By neighbours: groups are of one kernel and grid between the same two roles; the place is the how-manieth.
+    """By neighbours: groups are of one kernel and sizes between the same two roles; the place is the how-manieth.
 
-    Without modules, nothing else shows that two products have the same work.
+    Without modules, nothing else shows that two products have the same work. `passes` are those of the chosen rows.
     """
-    before = np.where(rows.begins, _NONE, np.roll(role, 1))
-    behind = np.where(np.roll(rows.begins, -1), _NONE, np.roll(role, -1))
-    blocks = rows.work["grid_hash"].to_numpy().astype(np.int64) % _GRIDS  # unlike grids seldom meet in one
-    group = -2 - _packed(rows.lane, before, rows.kernel, behind, blocks)[chosen]  # apart from the groups by module
-    packed = _packed(passes[chosen], group)
+    after = (chosen + 1) % max(1, len(role))
+    before = np.where(rows.begins[chosen], _NONE, role[chosen - 1])
+    behind = np.where(rows.begins[after], _NONE, role[after])
+    shape = (rows.work["shape_hash"].to_numpy()[chosen] % _SHAPES).astype(np.int64)  # unlike ones seldom meet in one
+    group = -2 - _packed(rows.lane[chosen], before, rows.kernel[chosen], behind, shape)  # apart from those by module
+    packed = _packed(passes, group)
     order = np.argsort(packed, kind="stable")
     key = packed[order]
-    opens = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=np.bool_)
-    position = np.arange(len(key)) - np.maximum.accumulate(np.where(opens, np.arange(len(key)), 0))
-    place = np.empty(len(key), dtype=np.int64)
-    place[order] = position
+    del packed, before, behind, shape, after
+    first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
+    place = np.empty(len(key), dtype=np.int32)
+    place[order] = np.arange(len(key), dtype=np.int32) - np.repeat(
+        first.astype(np.int32), np.diff(first, append=len(key))
+    )
     return _frame(rows, chosen, group, place)
 
 
-def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: Ints) -> pl.DataFrame:
+def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: NDArray[np.integer[Any]]) -> pl.DataFrame:
     own = {"dur_ns": rows.dur_ns[chosen], "after_pause": rows.begins[chosen]}
-    return pl.DataFrame({"row": chosen, "group": group, "place": place, **own})
+    numbers = {"row": chosen.astype(np.int32), "group": group, "place": place.astype(np.int32)}
+    return pl.DataFrame({**numbers, **own})
 
 
 def _modules(sites: pl.DataFrame) -> tuple[Ints, Ints]:

@@ -1,0 +1,41 @@
+"""The launches of the process whose steps are looked at, each with its call: read once for all that asks."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import polars as pl
+
+from inferometer.analyses.correlation import CALL_KEY, Calls, asked_by, find_calls
+from inferometer.trace.lean import collect_lean
+from inferometer.trace.trace import Trace
+
+_LAUNCHES = ("kernel", "device", "stream", *CALL_KEY, "start_ns", "dur_ns")
+_CALLS = (*CALL_KEY, "start_ns", "dur_ns")
+
+
+@dataclass(frozen=True)
+class QueuedLaunches:
+    """`launches`: what ran, when and as which work. `calls`: when these were; None where calls were not read.
+
+    `call`: the row in `calls` of the call that queued each launch, -1 where that is not in the file. Shape (n,).
+    """
+
+    launches: pl.DataFrame
+    calls: pl.DataFrame | None
+    call: Calls | None
+
+    @classmethod
+    def read(cls, trace: Trace, rank: int | None, process: int | None) -> Self:
+        """Those of an unknown process count where only its rank says whose they are."""
+        own = [pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64))]
+        if process is not None:
+            own.append(pl.col("process").is_null() | (pl.col("process") == process))
+        launches = collect_lean(trace.compact("launches"), _LAUNCHES, *own)
+        if "calls" not in trace.scope:
+            return cls(launches, None, None)
+        calls = collect_lean(trace.calls, _CALLS, own[0])
+        return cls(launches, calls, find_calls(launches, calls))
+
+    def asked_ns(self) -> pl.Series:
+        """When the host asked for each launch, as `correlation.when_asked`."""
+        return asked_by(self.launches, self.calls, self.call)
