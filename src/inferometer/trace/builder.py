@@ -301,8 +301,10 @@ class TraceBuilder:
         frame = pl.concat(pending.merged, how="diagonal_relaxed")
         rows = TABLES[table].complete(frame.lazy())
         rows = TABLES[table].plain(rows) if self.is_stored else TABLES[table].compact(rows)
-        rows.collect().write_parquet(path, compression="zstd", compression_level=1)
-        if not self.is_stored:
+        if self.is_stored:
+            rows.collect().write_parquet(path, compression="zstd", compression_level=1)
+        else:  # read again by each analysis
+            rows.collect().write_parquet(path, compression="lz4")
             pending.compact.add(path)
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)

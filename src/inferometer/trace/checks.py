@@ -3,8 +3,10 @@
 import polars as pl
 
 from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.lean import one_value
 from inferometer.trace.overlaps import LANE, count_overlaps
 
+_DENSE = 4  # numbers up to the last for each id, up to which a table of all is made
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
 
 
@@ -37,15 +39,31 @@ def _count_without(launches: pl.LazyFrame, calls: pl.LazyFrame, keys: list[str],
     """Launches whose id no call of the same `keys` has. A key of one value on both sides need not be compared."""
     own = _constants(launches, keys)
     compared = [key for key in keys if not (key in own and key in of_calls and own[key] == of_calls[key])]
+    if not compared:
+        wanted, known = (rows.select("correlation_id").collect().to_series() for rows in (launches, calls))
+        if known.len() and (known.max() - known.min()) < _DENSE * known.len():  # type: ignore[operator]
+            return _count_absent(wanted, known)
     found = launches.join(calls, on=[*compared, "correlation_id"], how="anti", nulls_equal=True)
     return int(found.select(pl.len()).collect().item())
 
 
+def _count_absent(wanted: pl.Series, known: pl.Series) -> int:
+    """How many of these ids aren't known; a table of all up to the last is several times quicker than a join."""
+    import numpy as np
+
+    low, high = int(known.min()), int(known.max())  # type: ignore[arg-type]
+    is_known = np.zeros(high - low + 1, dtype=np.bool_)
+    is_known[known.to_numpy() - low] = True
+    is_within = wanted.is_between(low, high)
+    within = (wanted if is_within.all() else wanted.filter(is_within)).to_numpy()
+    return wanted.len() - int(np.count_nonzero(is_known[within - low]))
+
+
 def _constants(frame: pl.LazyFrame, columns: list[str]) -> dict[str, object]:
     """Those that have one value in all rows, null or not, with it."""
-    counts, values = pl.col(columns).n_unique(), pl.col(columns).first().name.suffix(".value")
-    found = frame.select(counts, values).collect().row(0, named=True)
-    return {column: found[f"{column}.value"] for column in columns if found[column] == 1}
+    one, values = (one_value(name).alias(name) for name in columns), pl.col(columns).first().name.suffix(".value")
+    found = frame.select(pl.len().alias("rows"), *one, values).collect().row(0, named=True)
+    return {column: found[f"{column}.value"] for column in columns if found["rows"] and found[column]}
 
 
 def _count_shared(calls: pl.LazyFrame) -> int:

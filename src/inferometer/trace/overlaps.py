@@ -8,9 +8,11 @@ calls from start to end; some profilers of AMD devices write such ends. No row i
 
 import polars as pl
 
+from inferometer.trace.lean import has_one
 from inferometer.trace.losses import Losses
 
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
+_FEW = 16  # streams, each of which is gone through alone: one sort of all takes four times as long
 LANE = ("rank", "process", "device", "context", "stream")
 
 
@@ -41,7 +43,10 @@ def count_overlaps(launches: pl.LazyFrame, timed: pl.DataFrame, losses: Losses) 
 
 def _find_crowded(timed: pl.DataFrame) -> pl.DataFrame:
     """Launches that overlap others of their stream (`lane`), by stream and start; mostly none, which is seen first."""
-    lane = [name for name in LANE if name == "stream" or timed[name].n_unique() > 1]
+    lane = [name for name in LANE if name == "stream" or not has_one(timed, name)]
+    streams = timed["stream"].unique().drop_nulls() if lane == ["stream"] else None
+    if streams is not None and streams.len() <= _FEW and not any(_meets_next(timed, stream) for stream in streams):
+        return timed.clear()
     rows = (
         timed.lazy()
         .select(*lane, "start_ns", "dur_ns")
@@ -58,3 +63,12 @@ def _find_crowded(timed: pl.DataFrame) -> pl.DataFrame:
     from inferometer.trace.crowded import keep_crowded
 
     return keep_crowded(rows, _ROUNDING_NS)
+
+
+def _meets_next(timed: pl.DataFrame, stream: int) -> bool:
+    """Whether any launch of the stream ends after the next one's start; where several start at once, it may say so."""
+    own = timed.lazy().filter(pl.col("stream") == stream).select("start_ns", "dur_ns").collect()
+    if not own["start_ns"].is_sorted():
+        own = own.sort("start_ns")
+    ends = pl.col("start_ns") + pl.col("dur_ns") - _ROUNDING_NS
+    return bool(own.select((pl.col("start_ns").shift(-1) < ends).any()).item())
