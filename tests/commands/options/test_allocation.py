@@ -48,3 +48,34 @@ def test_threads_share_two_unless_the_user_says_how_many() -> None:
     assert arenas() > 2
     assert arenas("share") == 2
     assert arenas("share", MALLOC_ARENA_MAX="3") == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is shared out by jemalloc there")
+def test_polars_shares_its_memory_too_unless_the_user_says_how() -> None:
+    assert "narenas:2" in told("share")
+    assert "narenas" not in told()
+    assert "narenas:2" not in told("share", _RJEM_MALLOC_CONF="narenas:3")
+
+
+def told(*arguments: str, **variables: str) -> str:
+    """What the allocator of polars says of how it was set up, once polars is there, which sets the variable itself."""
+    program = """
+import os, sys
+from inferometer.commands.options.allocation import share_memory
+
+if sys.argv[1:]:
+    share_memory()
+name = "_RJEM_MALLOC_CONF"
+os.environ[name] = ",".join(["confirm_conf:true", *filter(None, [os.environ.get(name)])])
+import polars
+polars.Series(range(1000))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={name: value for name, value in os.environ.items() if name != "_RJEM_MALLOC_CONF"} | variables,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "confirm_conf:true" in done.stderr
+    return done.stderr
