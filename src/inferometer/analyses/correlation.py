@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches
-from inferometer.trace.lean import collect_lean, has_one
+from inferometer.trace.lean import collect_lean, gather, has_one
 from inferometer.trace.trace import Trace
 
 NO_CALL = -1
@@ -101,7 +101,7 @@ def known_rows(at: NDArray[np.integer[Any]]) -> pl.Series:
 
 def gather_known(rows: pl.DataFrame, at: NDArray[np.integer[Any]]) -> pl.DataFrame:
     """The rows at these places, all null where the place is -1."""
-    return rows.select(pl.all().gather(known_rows(at)))
+    return gather(rows, known_rows(at))
 
 
 def _by_owner(frame: pl.DataFrame) -> dict[tuple[int | None, ...], Rows | slice]:

@@ -10,11 +10,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import known_rows
+from inferometer.analyses.correlation import gather_known
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.names.module_paths import module_of_range, module_paths
-from inferometer.trace.lean import gather
 
 By = Literal["op", "module", "frame", "user-frame", "span", "region"]
 BY_COLUMN: dict[By, str] = {
@@ -80,7 +79,7 @@ def find_sites(tree: CallTree, code: UserCode) -> pl.DataFrame:
         places[node] = place
     names = pl.Series(_SPAN, [label.name for label in tree.labels], dtype=pl.String)
     said = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))[places[:-1]]
-    span = gather(names.to_frame(), known_rows(np.array(spans[:-1], dtype=np.int64)))
+    span = gather_known(names.to_frame(), np.array(spans[:-1], dtype=np.int64))
     return pl.concat([said.with_row_index("node").cast({"node": pl.Int64}), span], how="horizontal").select(
         "node", *COLUMNS
     )
@@ -108,22 +107,22 @@ def _says_its_name_alone(span: str) -> bool:
     return not _COMPILED.match(span) and module_of_range(span) is None
 
 
-def _fill_op(columns: _Columns, node: int, label: Label) -> None:
-    columns.add(node, "op_chain", label.name)
-    columns["op"][node] = label.name
+def _fill_op(columns: _Columns, place: int, label: Label) -> None:
+    columns.add(place, "op_chain", label.name)
+    columns["op"][place] = label.name
     if label.name.startswith(_REGION):
-        columns["region"][node] = label.name
+        columns["region"][place] = label.name
     if label.file:
-        columns["kernel_file"][node], columns["kernel_hash"][node] = label.file, label.hash
+        columns["kernel_file"][place], columns["kernel_hash"][place] = label.file, label.hash
 
 
-def _fill_span(columns: _Columns, node: int, label: Label) -> None:
-    if columns["region"][node] is None and _COMPILED.match(label.name):
-        columns["region"][node] = label.name
+def _fill_span(columns: _Columns, place: int, label: Label) -> None:
+    if columns["region"][place] is None and _COMPILED.match(label.name):
+        columns["region"][place] = label.name
     module = module_of_range(label.name)
     if module is not None:
-        columns["module"][node], columns["module_pooled"][node] = module, _LAYER.sub("*", module)
-        columns.add(node, "module_recorded", module)
+        columns["module"][place], columns["module_pooled"][place] = module, _LAYER.sub("*", module)
+        columns.add(place, "module_recorded", module)
 
 
 def _module_paths(tree: CallTree) -> dict[int, tuple[str, str]]:

@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times
+from inferometer.analyses.steps.queued_launches import NEEDED as QUEUED
 from inferometer.analyses.steps.queued_launches import QueuedLaunches
 from inferometer.trace.trace import Trace
 
 NEEDED = {  # the columns of each table that the question touches
-    "launches": ("rank", "process", "start_ns", "dur_ns", "correlation_id"),
-    "calls": ("rank", "process", "start_ns", "dur_ns", "correlation_id", "api"),
+    "launches": QUEUED["launches"],
+    "calls": (*QUEUED["calls"], "api"),
 }
 UNKNOWN_IDLE = 0.01
 """A step of which more than this part is idle time that ends with work of an unknown call has no launch-bound time: a

@@ -9,8 +9,10 @@ from inferometer.analyses.correlation import CALL_KEY, Calls, asked_by, find_cal
 from inferometer.trace.lean import collect_lean
 from inferometer.trace.trace import Trace
 
-_LAUNCHES = ("kernel", "device", "stream", *CALL_KEY, "start_ns", "dur_ns")
-_CALLS = (*CALL_KEY, "start_ns", "dur_ns")
+NEEDED = {  # the columns of each table that are read
+    "launches": ("kernel", "device", "stream", *CALL_KEY, "start_ns", "dur_ns"),
+    "calls": (*CALL_KEY, "start_ns", "dur_ns"),
+}
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class QueuedLaunches:
         own = [pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64))]
         if process is not None:
             own.append(pl.col("process").is_null() | (pl.col("process") == process))
-        launches = collect_lean(trace.compact("launches"), _LAUNCHES, *own)
+        launches = collect_lean(trace.compact("launches"), NEEDED["launches"], *own)
         if "calls" not in trace.scope:
             return cls(launches, None, None)
-        calls = collect_lean(trace.calls, _CALLS, own[0])
+        calls = collect_lean(trace.calls, NEEDED["calls"], own[0])
         return cls(launches, calls, find_calls(launches, calls))
 
     def asked_ns(self) -> pl.Series:

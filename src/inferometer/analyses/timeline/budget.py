@@ -124,8 +124,9 @@ def _place_rows(own: pl.DataFrame, families: pl.DataFrame) -> Iterator[tuple[str
     names, of = _numbered(own.select("kind", "kernel").filter(pl.Series(computes)), families)
     alone, several_ns = _alone(start_ns[computes], end_ns[computes], of, len(names))
     counts = np.bincount(of, minlength=len(names))
-    for number, name in enumerate(names):
-        yield COMPUTE, name, int(alone[number]), int(counts[number])
+    for name, time_ns, count in zip(names, alone.tolist(), counts.tolist(), strict=True):
+        if count:
+            yield COMPUTE, name, time_ns, count
     if several_ns:
         yield SEVERAL, None, several_ns, None
     busy_ns = int(alone.sum()) + several_ns
@@ -140,15 +141,10 @@ def _place_rows(own: pl.DataFrame, families: pl.DataFrame) -> Iterator[tuple[str
 
 
 def _numbered(compute: pl.DataFrame, families: pl.DataFrame) -> tuple[list[str], NDArray[np.int16]]:
-    """The families of these launches, sorted, and the number of each launch's."""
-    keys = ["kind", "kernel"]
-    if compute.is_empty():
-        return [], np.zeros(0, dtype=np.int16)
-    of = find_rows(families.select(keys), compute).to_numpy()
-    known, number = np.unique(families["family"].to_numpy(), return_inverse=True)
-    there = np.bincount(number, weights=np.bincount(of, minlength=len(number)) > 0) > 0  # on this place
-    place = (np.cumsum(there) - 1).astype(np.int16)
-    return known[there].tolist(), place[number][of]
+    """All families, sorted, and the number of each of these launches'."""
+    of = find_rows(families.select("kind", "kernel"), compute).to_numpy()
+    names, number = np.unique(families["family"].to_numpy(), return_inverse=True)
+    return names.tolist(), number.astype(np.int16)[of]
 
 
 def _alone(start_ns: Times, end_ns: Times, of: NDArray[np.int16], groups: int) -> tuple[Times, int]:

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import CALL, CALL_KEY, NO_CALL, Rows, find_calls, known_rows
+from inferometer.analyses.correlation import CALL, CALL_KEY, NO_CALL, Rows, find_calls, gather_known, known_rows
 from inferometer.analyses.intervals import latest_ends
 from inferometer.analyses.numbering import order_in_time
 from inferometer.analyses.timeline.recorder_pauses import part_pauses, recorder_pauses
@@ -253,7 +253,7 @@ def _calls_of(
     calls = trace.compact("calls")
     if CALL in work.launches.columns:
         return collect_lean(calls, names), work.launches[CALL].gather(gaps[ROW])
-    keys = work.launches.select(CALL_KEY)[gaps[ROW]]
+    keys = _keys_of(work, gaps)
     known = collect_lean(calls, [*dict.fromkeys((*CALL_KEY, *names))], *([_is_of(keys)] if few else []))
     return known, known_rows(find_calls(keys, known)).alias(CALL)
 
@@ -266,6 +266,11 @@ def _with_calls(gaps: pl.DataFrame, calls: pl.DataFrame, call: pl.Series) -> pl.
     )
 
 
+def _keys_of(work: Work, gaps: pl.DataFrame) -> pl.DataFrame:
+    """What ties the launch that ended each gap to its call."""
+    return work.launches.select(CALL_KEY)[gaps[ROW]]
+
+
 def _is_of(keys: pl.DataFrame) -> pl.Expr:
     """Rows that have the id of work that ended one of these gaps."""
     return pl.col("correlation_id").is_in(keys["correlation_id"].drop_nulls().unique().implode())
@@ -273,7 +278,7 @@ def _is_of(keys: pl.DataFrame) -> pl.Expr:
 
 def _same_call(trace: Trace, work: Work, gaps: pl.DataFrame, *, few: bool) -> pl.Series:
     """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
-    keys = work.launches.select(CALL_KEY)[gaps[ROW]] if few else None
+    keys = _keys_of(work, gaps) if few else None
     graphs = (
         _with_several(trace, None if keys is None else _is_of(keys))
         .filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
@@ -286,7 +291,7 @@ def _same_call(trace: Trace, work: Work, gaps: pl.DataFrame, *, few: bool) -> pl
     same = pl.repeat(False, gaps.height, dtype=pl.Boolean, eager=True)
     if graphs.is_empty():
         return same
-    keyed = work.launches.select(CALL_KEY)[gaps[ROW]].with_columns(gaps["dry_ns"]).with_row_index("gap")
+    keyed = _keys_of(work, gaps).with_columns(gaps["dry_ns"]).with_row_index("gap")
     tied = keyed.filter(_is_of(graphs)).join(graphs, on=CALL_KEY, nulls_equal=True)
     return same.scatter(tied.filter(pl.col("first_ns") <= pl.col("dry_ns"))["gap"], values=True)
 
@@ -330,7 +335,7 @@ def _with_waits(trace: Trace, work: Work, gaps: pl.DataFrame, threads: pl.DataFr
     )
     row = np.full(gaps.height, NO_CALL, dtype=np.int32)
     row[found["gap"].to_numpy()] = np.arange(found.height)
-    return pl.concat([gaps, gather(found.drop("gap"), known_rows(row))], how="horizontal")
+    return pl.concat([gaps, gather_known(found.drop("gap"), row)], how="horizontal")
 
 
 def _find_waits(trace: Trace) -> pl.DataFrame:

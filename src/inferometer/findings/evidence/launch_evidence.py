@@ -367,6 +367,6 @@ def _numbers(rows: pl.DataFrame, columns: "Sequence[str]") -> "NDArray[np.uint16
     """The number of each row's values of these columns, in their order; None where all rows have the same."""
     if has_one(rows, *columns):
         return None
-    known = rows.select(columns).unique().sort(columns).with_row_index("number")
-    number = rows.select(columns).join(known, on=columns, how="left", nulls_equal=True, maintain_order="left")["number"]
+    known = rows.select(columns).unique().sort(columns)
+    number = find_rows(known, rows)
     return number.cast(pl.UInt16 if known.height <= _FEW else pl.Int64).to_numpy()  # those sort fastest

@@ -27,7 +27,7 @@ from inferometer.findings.evidence.kernel_rows import ATTENTION, PRODUCTS
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import decode
-from inferometer.trace.lean import aggregate, collect_lean, has_one
+from inferometer.trace.lean import aggregate, collect_lean, gather
 from inferometer.units import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -126,10 +126,8 @@ def _kernels(launches: "LaunchEvidence") -> pl.DataFrame:
     sizes = sized.select("shape_hash", _SIZE)
     hashes = chosen.select("shape_hash")
     size = hashes.join(sizes, on="shape_hash", how="left", maintain_order="left").drop("shape_hash")
-    occupancy = collect_lean(launches.trace.launches, ["occupancy"])
-    if not has_one(occupancy, "occupancy"):
-        occupancy = occupancy[chosen["launch"]]
-    known = pl.concat([chosen.drop("shape_hash", "launch"), size, occupancy.head(chosen.height)], how="horizontal")
+    occupancy = gather(collect_lean(launches.trace.launches, ["occupancy"]), chosen["launch"])
+    known = pl.concat([chosen.drop("shape_hash", "launch"), size, occupancy], how="horizontal")
     dur = pl.col("dur_ns")
     kernels = aggregate(
         known,
