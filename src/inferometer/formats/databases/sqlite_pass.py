@@ -20,6 +20,7 @@ BATCH_ROWS = 1 << 18
 _INFER_ROWS = 8_192  # a type found in so many rows is taken for the batch's; a later row of another type is an error
 _WORKERS = 2
 _AHEAD = 2 * _WORKERS
+_WAIT_MS = 1_000  # for a lock: the first to open a database with a write-ahead log has it for a moment
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Pass:
 
         for _ in range(_WORKERS + 1):
             self._opened.append(dbapi.connect(self._uri))
+            with self._opened[-1].cursor() as cursor:
+                cursor.execute(f"PRAGMA busy_timeout = {_WAIT_MS}")
             self._connections.put(self._opened[-1])
         return self
 
