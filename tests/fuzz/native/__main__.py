@@ -2,11 +2,13 @@
 
     python -m tests.fuzz.native                 for a minute
     python -m tests.fuzz.native --seconds 600 --seed 7
+    python -m tests.fuzz.native --texts 5000    at most so many: the same ones each time, however quick the machine is
 
 Exits 1 when a check found something, which it prints; 0 also where there is no compiler that has such checks.
 """
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -34,7 +36,7 @@ def main() -> int:
         except BuildError as error:
             print(f"the library can't be built with checks: {error}")
             return 1
-        return run(library, runtime, asked.seconds, asked.seed)
+        return run(library, runtime, asked.seed, asked.seconds, asked.texts)
 
 
 def find_runtime() -> list[Path]:
@@ -43,9 +45,9 @@ def find_runtime() -> list[Path]:
     return [path for path in found if path] if sys.platform == "linux" and all(found) else []
 
 
-def run(library: Path, runtime: Sequence[Path], seconds: float, seed: int) -> int:
+def run(library: Path, runtime: Sequence[Path], seed: int, seconds: float = math.inf, texts: int = sys.maxsize) -> int:
     """Damage and read in a process of its own; its exit code, 1 for any that isn't 0."""
-    command = [sys.executable, "-m", "tests.fuzz.native.reading", str(library), str(seconds), str(seed)]
+    command = [sys.executable, "-m", "tests.fuzz.native.reading", *map(str, (library, seed, seconds, texts))]
     checks = {"LD_PRELOAD": ":".join(map(str, runtime)), "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
     done = subprocess.run(command, env=os.environ | checks | {"PYTHONMALLOC": "malloc"}, check=False)
     return int(done.returncode != 0)
@@ -65,6 +67,7 @@ def _find(name: str) -> Path | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.native")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long (%(default)s)")
+    parser.add_argument("--texts", type=int, default=sys.maxsize, help="how many at most")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

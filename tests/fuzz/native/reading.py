@@ -195,14 +195,14 @@ def damage(draw: Random, text: bytes, other: bytes) -> bytes:
 
 
 def main() -> None:
-    """Read until the time is over, and say how often something was decoded."""
-    path, seconds, seed = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    """Read until the time is over or enough was read, and say how often something was decoded."""
+    path, seed, seconds, texts = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
     draw, end, read, decoded = Random(seed), time.monotonic() + seconds, Counter[str](), Counter[str]()
     samples = find_samples(draw)
     with TemporaryDirectory(prefix="fuzz-native-") as folder:
         reader = Reader(path, Path(folder))
         ways = (reader.sections, reader.sections, reader.launches, reader.file, reader.database)
-        while time.monotonic() < end:
+        while time.monotonic() < end and read.total() < texts:
             sample, way = draw.choice(samples), draw.choice(ways)
             read[way.__name__] += 1
             decoded[way.__name__] += way(sample, damage(draw, sample.events, draw.choice(samples).events), draw)
