@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.trace import lean
-from inferometer.trace.lean import aggregate, collect_lean, gather, has_one, in_slices
+from inferometer.trace.lean import aggregate, collect_lean, gather, has_one, in_slices, slices_of, stacked
 
 SCHEMA = {"name": pl.Categorical(), "rank": pl.Int64(), "process": pl.Int64(), "time": pl.Int64()}
 ROWS = st.lists(
@@ -87,3 +87,18 @@ def test_slices_are_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [part.height for part in slices] == [3, 3, 2]
     assert pl.concat(slices).equals(table)
     assert not list(in_slices(table.clear().lazy()))
+
+
+@given(ROWS, st.frozensets(st.sampled_from(list(SCHEMA))))
+def test_slices_one_below_the_other_are_the_frame_and_as_lean(
+    rows: list[tuple[Any, ...]], same: frozenset[str]
+) -> None:
+    table = frame(rows, same)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lean, "_AT_ONCE", 3)
+        slices = [*slices_of(table)]
+    assert [part.height for part in slices[:-1]] == [3] * (len(slices) - 1)
+    found = stacked(slices)
+    assert found.equals(table)
+    assert found.schema == table.schema
+    assert found.n_chunks("all") == [1] * table.width

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.batches import batches
+from inferometer.analyses.batches import AT_ONCE, batches
 from inferometer.trace.lean import has_one
 
 Numbers = NDArray[np.int64]
@@ -140,14 +140,17 @@ def order_by(number: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
 
 def sum_by(number: NDArray[np.integer[Any]], values: Numbers, size: int) -> Numbers:
     """The exact sum of the values of each number below `size`; values are at least 0."""
-    high, low = (
-        np.bincount(number, weights=part, minlength=size).astype(np.int64)
-        for part in (values >> _LOW_BITS, values & (1 << _LOW_BITS) - 1)
-    )
-    return (high << _LOW_BITS) + low
+    summed = np.zeros(size, dtype=np.int64)
+    for part in batches(len(values)) if size < AT_ONCE else [slice(None)]:
+        high, low = (
+            np.bincount(number[part], weights=some, minlength=size).astype(np.int64)
+            for some in (values[part] >> _LOW_BITS, values[part] & (1 << _LOW_BITS) - 1)
+        )
+        summed += (high << _LOW_BITS) + low
+    return summed
 
 
-def order_in_time(number: Numbers, time_ns: Numbers) -> Numbers | None:
+def order_in_time(number: NDArray[np.integer[Any]], time_ns: Numbers) -> Numbers | None:
     """The places of rows in the order of number, then time; equal ones stay as they are.
 
     Args:

@@ -4,7 +4,7 @@ polars keeps a column of one value as such (a *scalar column*) through filters, 
 makes all rows of it, and keeps them: what looks at one column of a large frame asks by an expression.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import polars as pl
@@ -29,16 +29,39 @@ def collect_lean(table: pl.LazyFrame, names: Sequence[str], *where: pl.Expr) -> 
         return table.filter(*where).select(names).collect()
     holds = table.select(pl.all_horizontal(where)).collect().to_series() if where else None
     wanted = None if holds is None or holds.all() else holds
-    varied, same = [], []
-    for name in names:
-        part = table.select(name).collect().rechunk()
-        part = part if wanted is None else part.filter(wanted)
-        if part.schema[name].is_nested() or not part.height or not has_one(part, name):
-            varied.append(part)
+    parts = (table.select(name).collect().rechunk() for name in names)
+    return _side_by_side((part if wanted is None else part.filter(wanted) for part in parts), names)
+
+
+def slices_of(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Its rows, a million after the other; the frame itself where it has no more."""
+    for start in range(0, max(1, frame.height), _AT_ONCE):
+        yield frame[start : start + _AT_ONCE]
+
+
+def stacked(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """One below the other, at least one, each column in one piece, and columns of one value lean."""
+    frames = [*parts]
+    if len(frames) == 1:
+        return frames[0]
+    names = frames[0].columns
+    columns = [[frame.select(name) for frame in frames] for name in names]
+    frames.clear()
+    return _side_by_side((pl.concat(columns.pop(0)).rechunk() for _ in names), names)
+
+
+def _side_by_side(columns: Iterable[pl.DataFrame], names: Sequence[str]) -> pl.DataFrame:
+    """Frames of one column each, as one; those of one value lean."""
+    varied, same, whole = [], [], pl.DataFrame()
+    for column in columns:
+        (name,) = column.columns
+        if column.schema[name].is_nested() or not column.height or not has_one(column, name):
+            varied.append(column)
         else:
-            same.append(pl.lit(part.head(1).to_series()).first().alias(name))
+            same.append(pl.lit(column.head(1).to_series()).first().alias(name))
+            whole = column
     if not varied:
-        return table.filter(*where).select(names).collect()
+        return whole.with_columns(same).select(names)
     return pl.concat(varied, how="horizontal").with_columns(same).select(names)
 
 

@@ -8,7 +8,7 @@ from tests.traces import trace_of
 
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.gaps import find_gaps
-from inferometer.analyses.timeline.work import arrange_work, at_place
+from inferometer.analyses.timeline.work import at_place, find_work
 from inferometer.reports.views.view import remarks_of
 from inferometer.trace.trace import Trace
 
@@ -20,7 +20,7 @@ def remarks(trace: Trace, about: str = "") -> list[str]:
 
 
 def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.DataFrame:
-    return at_place(find_gaps(trace, arrange_work(trace.launches)), rank, device)
+    return at_place(find_gaps(trace, find_work(trace)), rank, device)
 
 
 def with_gaps(gap_ns: int, *, call_ns: int, n: int = 10, **more: Any) -> tuple[Rows, Rows]:

@@ -10,7 +10,7 @@ from tests.traces import trace_of
 
 from inferometer.analyses.timeline.budget import SCHEMA, describe_part, part_key, time_budget
 from inferometer.analyses.timeline.gaps import find_gaps
-from inferometer.analyses.timeline.work import arrange_work
+from inferometer.analyses.timeline.work import find_work
 from inferometer.trace.trace import Trace
 
 GEMM, NORM, SEND = "ampere_sgemm_128x64_tn", "void rms_norm_kernel<float>()", "ncclDevKernel_SendRecv(x)"
@@ -18,7 +18,7 @@ KERNELS = {GEMM: "gemm", NORM: "norm"}
 
 
 def budget_of(trace: Trace) -> pl.DataFrame:
-    work = arrange_work(trace.launches)
+    work = find_work(trace)
     return time_budget(work, find_gaps(trace, work))
 
 

@@ -13,7 +13,7 @@ from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.roofline.table import roofline
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.gaps import find_gaps
-from inferometer.analyses.timeline.work import arrange_work
+from inferometer.analyses.timeline.work import find_work
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.first_look import first_look
 from inferometer.trace.trace import Trace
@@ -50,7 +50,7 @@ def made(devices: int, streams: int) -> Trace:
 @pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])
 def test_work_is_arranged_as_by_itself(devices: int, streams: int) -> None:
     trace = made(devices, streams)
-    evidence, alone = LaunchEvidence(trace).device_work, arrange_work(trace.launches)
+    evidence, alone = LaunchEvidence(trace).device_work, find_work(trace)
     assert evidence.places.rows() == alone.places.rows()
     columns = alone.launches.columns
     assert evidence.launches.select(columns).rows() == alone.launches.rows()
@@ -84,7 +84,7 @@ def test_the_summary_of_a_first_look_says_what_it_says_alone() -> None:
 @pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])
 def test_gaps_know_the_launch_that_ended_them(devices: int, streams: int) -> None:
     trace = made(devices, streams)
-    found, alone = LaunchEvidence(trace).gaps, find_gaps(trace, arrange_work(trace.launches))
+    found, alone = LaunchEvidence(trace).gaps, find_gaps(trace, find_work(trace))
     assert found.height > 10
     assert (
         found.select("device", "gap_start_ns", "gap_ns", "cause").rows()

@@ -13,7 +13,7 @@ from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_whole_graphs
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.analyses.timeline.gaps import find_gaps
-from inferometer.analyses.timeline.work import arrange_work, at_place, place_name
+from inferometer.analyses.timeline.work import at_place, find_work, place_name
 from inferometer.names import decode
 from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
@@ -89,7 +89,7 @@ def _idle(trace: Trace, devices: pl.DataFrame, gaps: pl.DataFrame | None) -> Ite
     if idle.is_empty():
         return
     if gaps is None:
-        gaps = find_gaps(trace, arrange_work(trace.launches))
+        gaps = find_gaps(trace, find_work(trace))
     for row in idle.sort("idle_ns", descending=True, maintain_order=True).iter_rows(named=True):
         share = row["idle_ns"] / row["window_ns"]
         of = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"

@@ -21,6 +21,7 @@ aligned them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -33,7 +34,7 @@ from inferometer.analyses.timeline.recorder_pauses import part_pauses, recorder_
 from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.analyses.timeline.work import PLACE, Work
 from inferometer.names.apis import canonical_api
-from inferometer.trace.lean import collect_lean, gather
+from inferometer.trace.lean import aggregate, collect_lean, gather, slices_of, stacked
 from inferometer.trace.trace import Trace
 
 LAUNCH_GAP_NS = 5_000
@@ -91,18 +92,55 @@ def top_gaps(gaps: pl.DataFrame, count: int) -> pl.DataFrame:
     return longest.sort(order, descending=[True, False, False])
 
 
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What tells why a device waited.
+
+    Attributes:
+        work: What ran.
+        calls: `thread`, `start_ns`, `dur_ns` of the trace's calls, or of those of the gaps alone; perhaps `api`.
+        waits: Of `_find_waits`.
+        shared: Of `_shared_calls`.
+        pauses: Of the recorder.
+        before: Of `_ended_before`, where it is asked for.
+    """
+
+    work: Work
+    calls: pl.DataFrame
+    waits: pl.DataFrame
+    shared: pl.DataFrame
+    pauses: pl.DataFrame
+    before: pl.Series | None
+
+
 def _explained(
     trace: Trace, work: Work, gaps: pl.DataFrame, columns: Sequence[str], *, few: bool = False
 ) -> pl.DataFrame:
     """These gaps with their causes. `few`: of the trace's calls only theirs are read."""
     names = ("thread", "start_ns", "dur_ns", *(["api"] if "api" in columns else []))
     calls, call = _calls_of(trace, work, gaps, names, few=few)
-    gaps = _with_waits(trace, work, _with_calls(gaps, calls, call), calls.select("thread"))
-    gaps = gaps.with_columns(_cause(_same_call(trace, work, gaps, few=few)))
+    known = _Known(
+        work=work,
+        calls=calls,
+        waits=_find_waits(trace),
+        shared=_shared_calls(trace, _keys_of(work, gaps) if few else None),
+        pauses=recorder_pauses(trace),
+        before=_ended_before(work) if "after" in columns else None,
+    )
+    gaps = gaps.hstack([call])
+    parts = [gaps] if work.window_ns is not None else slices_of(gaps)
+    return stacked(_with_causes(known, part, columns) for part in parts)
+
+
+def _with_causes(known: _Known, gaps: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Some gaps that follow each other, with the edges of the window where there is one; in order."""
+    work = known.work
+    gaps = _with_waits(known, _with_calls(gaps, known.calls))
+    gaps = gaps.with_columns(_cause(_same_call(known, gaps)))
     gaps = _part_late(_part_waits(gaps))
     if work.window_ns is not None:
         gaps = pl.concat([gaps, *_edges(work)], how="diagonal_relaxed")
-    gaps = _without_pauses(trace, work, gaps).rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"})
+    gaps = _without_pauses(known, gaps).rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"})
     if work.window_ns is not None:
         cut = pl.col("gap_start_ns", "gap_end_ns").clip(*work.window_ns)
         gaps = gaps.with_columns(cut).filter(pl.col("gap_end_ns") > pl.col("gap_start_ns"))
@@ -111,11 +149,10 @@ def _explained(
         gaps,
         _of_places(work, gaps["place"]),
         gather(work.launches.select(name for name in ("kernel", "stream") if name in columns), gaps[ROW]),
-        gather(calls.select(name for name in ("api",) if name in columns), gaps[CALL]),
+        gather(known.calls.select(name for name in ("api",) if name in columns), gaps[CALL]),
     ]
-    if "after" in columns:
-        before = _ended_before(work).gather(gaps["of"])
-        parts.append(gather(work.launches.select(after="kernel"), before))
+    if known.before is not None:
+        parts.append(gather(work.launches.select(after="kernel"), known.before.gather(gaps["of"])))
     found = pl.concat(parts, how="horizontal").select(columns)
     order = order_in_time(gaps["place"].to_numpy(), gaps["gap_start_ns"].to_numpy())
     return found if order is None else found[order]
@@ -133,9 +170,9 @@ def sum_causes(gaps: pl.DataFrame) -> pl.DataFrame:
     `count` is of pieces: a gap that has several causes is a piece of each.
     """
     gap = pl.col("gap_ns")
+    sums = (gap.sum().alias("idle_ns"), pl.len().cast(pl.Int64).alias("count"), gap.max().alias("longest_ns"))
     return (
-        gaps.group_by("place", *PLACE, "cause")
-        .agg(gap.sum().alias("idle_ns"), pl.len().cast(pl.Int64).alias("count"), gap.max().alias("longest_ns"))
+        aggregate(gaps, ["place", *PLACE, "cause"], *sums)
         .with_columns((pl.col("idle_ns") / pl.col("idle_ns").sum().over("place")).alias("share"))
         .sort("place", "idle_ns", "cause", descending=[False, True, False])
         .select(*PLACE, "cause", "idle_ns", "share", "count", "longest_ns")
@@ -229,13 +266,12 @@ def _ended_before(work: Work) -> pl.Series:
     return pl.Series(np.maximum.accumulate(row)).shift(1)
 
 
-def _without_pauses(trace: Trace, work: Work, gaps: pl.DataFrame) -> pl.DataFrame:
+def _without_pauses(known: _Known, gaps: pl.DataFrame) -> pl.DataFrame:
     """What of them lies in a pause of the recording has that as its cause."""
-    pauses = recorder_pauses(trace)
-    if pauses.is_empty():
+    if known.pauses.is_empty():
         return gaps
-    process = gather(work.launches.select("process"), gaps["of"])
-    return part_pauses(pl.concat([gaps, process], how="horizontal"), pauses, "recorder")
+    process = gather(known.work.launches.select("process"), gaps["of"])
+    return part_pauses(pl.concat([gaps, process], how="horizontal"), known.pauses, "recorder")
 
 
 def _of_places(work: Work, place: pl.Series) -> pl.DataFrame:
@@ -258,12 +294,10 @@ def _calls_of(
     return known, known_rows(find_calls(keys, known)).alias(CALL)
 
 
-def _with_calls(gaps: pl.DataFrame, calls: pl.DataFrame, call: pl.Series) -> pl.DataFrame:
+def _with_calls(gaps: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """When the call that queued what ended each gap began and ended."""
-    called_ns = calls["start_ns"].gather(call)
-    return gaps.hstack(
-        [call, called_ns.alias("called_ns"), (called_ns + calls["dur_ns"].gather(call)).alias("call_end_ns")]
-    )
+    called_ns, took_ns = (calls[name].gather(gaps[CALL]) for name in ("start_ns", "dur_ns"))
+    return gaps.hstack([called_ns.alias("called_ns"), (called_ns + took_ns).alias("call_end_ns")])
 
 
 def _keys_of(work: Work, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -276,10 +310,19 @@ def _is_of(keys: pl.DataFrame) -> pl.Expr:
     return pl.col("correlation_id").is_in(keys["correlation_id"].drop_nulls().unique().implode())
 
 
-def _same_call(trace: Trace, work: Work, gaps: pl.DataFrame, *, few: bool) -> pl.Series:
+def _same_call(known: _Known, gaps: pl.DataFrame) -> pl.Series:
     """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
-    keys = _keys_of(work, gaps) if few else None
-    graphs = (
+    same = pl.repeat(False, gaps.height, dtype=pl.Boolean, eager=True)
+    if known.shared.is_empty():
+        return same
+    keyed = _keys_of(known.work, gaps).with_columns(gaps["dry_ns"]).with_row_index("gap")
+    tied = keyed.filter(_is_of(known.shared)).join(known.shared, on=CALL_KEY, nulls_equal=True)
+    return same.scatter(tied.filter(pl.col("first_ns") <= pl.col("dry_ns"))["gap"], values=True)
+
+
+def _shared_calls(trace: Trace, keys: pl.DataFrame | None) -> pl.DataFrame:
+    """Calls that queued several launches, of these keys alone or of all: `CALL_KEY`, and when the first began."""
+    return (
         _with_several(trace, None if keys is None else _is_of(keys))
         .filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
         .group_by(CALL_KEY)
@@ -288,12 +331,6 @@ def _same_call(trace: Trace, work: Work, gaps: pl.DataFrame, *, few: bool) -> pl
         .select(*CALL_KEY, "first_ns")
         .collect()
     )
-    same = pl.repeat(False, gaps.height, dtype=pl.Boolean, eager=True)
-    if graphs.is_empty():
-        return same
-    keyed = _keys_of(work, gaps).with_columns(gaps["dry_ns"]).with_row_index("gap")
-    tied = keyed.filter(_is_of(graphs)).join(graphs, on=CALL_KEY, nulls_equal=True)
-    return same.scatter(tied.filter(pl.col("first_ns") <= pl.col("dry_ns"))["gap"], values=True)
 
 
 def _with_several(trace: Trace, wanted: pl.Expr | None) -> pl.LazyFrame:
@@ -316,20 +353,18 @@ def _repeated(ids: Rows) -> NDArray[np.bool_]:
     return again
 
 
-def _with_waits(trace: Trace, work: Work, gaps: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
-    """`waited_in`: the call in which the launching thread waited when the device went idle, and queued after.
-
-    `threads` are those of calls.
-    """
+def _with_waits(known: _Known, gaps: pl.DataFrame) -> pl.DataFrame:
+    """`waited_in`: the call in which the launching thread waited when the device went idle, and queued after."""
     late = gaps.with_row_index("gap").filter(pl.col("called_ns") > pl.col("dry_ns"))
-    owner = work.launches.select("rank", "process")[late[ROW]]
-    lanes = late.select("gap", "dry_ns", "called_ns").hstack([*owner, *threads[late[CALL]]])
-    waits = _find_waits(trace).with_columns(pl.col(_THREAD).fill_null(_NO_ID)).sort("wait_ns")
+    owner = known.work.launches.select("rank", "process")[late[ROW]]
+    lanes = late.select("gap", "dry_ns", "called_ns").hstack([*owner, *known.calls.select("thread")[late[CALL]]])
     explained = (pl.col("wait_end_ns") > pl.col("dry_ns")) & (pl.col("wait_end_ns") <= pl.col("called_ns"))
     found = (
         lanes.with_columns(pl.col(_THREAD).fill_null(_NO_ID))
         .sort("dry_ns")
-        .join_asof(waits, left_on="dry_ns", right_on="wait_ns", by=_THREAD, strategy="backward", check_sortedness=False)
+        .join_asof(
+            known.waits, left_on="dry_ns", right_on="wait_ns", by=_THREAD, strategy="backward", check_sortedness=False
+        )
         .filter(explained)
         .select("gap", pl.col("waited_in").cast(pl.Categorical), "wait_end_ns")
     )
@@ -339,14 +374,18 @@ def _with_waits(trace: Trace, work: Work, gaps: pl.DataFrame, threads: pl.DataFr
 
 
 def _find_waits(trace: Trace) -> pl.DataFrame:
-    """Calls that wait for the device (see `waits`): `waited_in`, `wait_ns`, `wait_end_ns`; of nested ones the outer."""
+    """Calls that wait for the device (see `waits`): `waited_in`, `wait_ns`, `wait_end_ns`; of nested ones the outer.
+
+    In order of time; `_NO_ID` stands for null in the columns of threads.
+    """
     waits = waiting_calls(trace).sort("start_ns")
     names = {name: canonical_api(name) for name in waits["api"].unique()}
     waits = waits.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("wait_end_ns"))
     outlasts = pl.col("wait_end_ns") > pl.col("wait_end_ns").cum_max().shift(1).over(_THREAD)
-    return waits.filter(outlasts.fill_null(value=True)).select(
+    outer = waits.filter(outlasts.fill_null(value=True)).select(
         *_THREAD,
         pl.col("api").replace(names).alias("waited_in"),
         pl.col("start_ns").alias("wait_ns"),
         "wait_end_ns",
     )
+    return outer.with_columns(pl.col(_THREAD).fill_null(_NO_ID)).sort("wait_ns")

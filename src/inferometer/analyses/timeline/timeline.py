@@ -13,7 +13,7 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives, sum_messages
 from inferometer.analyses.timeline.exposure import device_exposure, stream_times
-from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS, find_gaps, number_of_gaps, sum_causes, top_gaps
+from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS, find_gaps, longest_gaps, number_of_gaps, sum_causes
 from inferometer.analyses.timeline.ranks import Ranks, compare_ranks
 from inferometer.analyses.timeline.remarks import find_remarks
 from inferometer.analyses.timeline.strip import BLOCKS, Glyphs, Strip, cut_strip
@@ -21,6 +21,8 @@ from inferometer.analyses.timeline.work import PLACE, Work, find_work
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
+
+_GAPS = ("place", *PLACE, "gap_start_ns", "gap_ns", "cause", "api", "waited_in")
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,11 @@ def find_timeline(
     work = find_work(trace, selection)
     cut = work.cut()
     devices = device_exposure(work, cut)
-    gaps = find_gaps(trace, work)
+    gaps = find_gaps(trace, work, _GAPS)
     causes = sum_causes(gaps)
     recorded = recorded_collectives(trace)
     ranks = compare_ranks(work, devices, recorded)
     origin_ns = (trace.window() or (0, 0))[0]
-    longest = _longest(gaps, origin_ns, top)
     return Timeline(
         source=trace.facts.source,
         origin_ns=origin_ns,
@@ -112,7 +113,7 @@ def find_timeline(
         streams=_plain(stream_times(cut, devices)),
         causes=_plain(causes),
         gap_count=number_of_gaps(gaps),
-        gaps=_plain(longest),
+        gaps=_plain(_listed(longest_gaps(trace, work, top), origin_ns)),
         ranks=replace(ranks, frame=_plain(ranks.frame), collectives=_plain(ranks.collectives)),
         messages=_plain(sum_messages(work, recorded)),
         strip=cut_strip(work, cut, width),
@@ -128,8 +129,8 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
-def _longest(gaps: pl.DataFrame, origin_ns: int, top: int) -> pl.DataFrame:
-    return top_gaps(gaps, top).select(
+def _listed(gaps: pl.DataFrame, origin_ns: int) -> pl.DataFrame:
+    return gaps.select(
         (pl.col("gap_start_ns") - origin_ns).alias("at_ns"),
         *("gap_ns", *PLACE, "gap_start_ns", "cause", pl.col("waited_in").cast(pl.String), "wait_end_ns"),
         *(pl.col("api").cast(pl.String), "called_ns", "call_end_ns"),

@@ -6,15 +6,19 @@ copies and sets, between devices too). A place is one device of one rank. A wind
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
+from inferometer.analyses.numbering import find_rows, order_in_time
 from inferometer.analyses.selection import Selection
 from inferometer.names.communication import find_collective
+from inferometer.trace.lean import aggregate, collect_lean, gather
 from inferometer.trace.trace import Trace
 
 PLACE = ("rank", "device")
 SORTS = ("compute", "communication", "copy")
-_COLUMNS = ("kind", "kernel", *PLACE, "stream", "process", "correlation_id", "start_ns", "dur_ns")
+_KIND = ("kind", "kernel")
+_COLUMNS = (*_KIND, *PLACE, "stream", "process", "correlation_id", "start_ns", "dur_ns")
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,8 @@ class Work:
 
     `launches`: one row per launch, whole and also outside the window: `place` (row number in `places`), `sort`,
     `collective`, `end_ns` and columns of the table, by place and start, text as categories; `call`, the row of each
-    one's call in the trace's calls, where they were tied before. `places`: `rank`, `device`
-    and the place's window, `from_ns` and `to_ns`: that of the selection as far as recorded, or else its first start
-    and last end.
+    one's call in the trace's calls, where they were tied before. `places`: `rank`, `device` and the place's window,
+    `from_ns` and `to_ns`: that of the selection as far as recorded, or else its first start and last end.
     """
 
     launches: pl.DataFrame
@@ -56,18 +59,24 @@ def find_work(trace: Trace, selection: Selection | None = None) -> Work:
     """
     selection = selection or Selection()
     window_ns = _recorded(trace, selection.window(trace)) if selection.between_ns else None
-    return arrange_work(replace(selection, between_ns=None).apply(trace, compact=True), window_ns)
+    chosen = replace(selection, between_ns=None).apply(trace, compact=True)
+    return arrange_work(collect_lean(chosen, _COLUMNS), window_ns)
 
 
-def arrange_work(chosen: pl.LazyFrame, window_ns: tuple[int, int] | None = None) -> Work:
-    """The work of these rows of `launches`, in a window on the trace's clock or in each place's own."""
-    launches = chosen.select(_COLUMNS).collect()
-    places = _places(launches, window_ns)
-    joined = _placed(launches, places).join(_sorts(launches), on=["kind", "kernel"], how="left", maintain_order="left")
-    ordered = joined.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")).sort(
-        "place", "start_ns", maintain_order=True
-    )
-    return Work(ordered, places, window_ns)
+def arrange_work(launches: pl.DataFrame, window_ns: tuple[int, int] | None = None) -> Work:
+    """The work of these launches, in a window on the trace's clock or in each place's own; other columns stay."""
+    launches = launches.with_columns(pl.col(pl.String).cast(pl.Categorical))
+    places, sorts = _places(launches, window_ns), _sorts(launches)
+    found = [
+        launches.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")),
+        _placed(launches, places),
+        gather(sorts.drop(_KIND), find_rows(sorts.select(_KIND), launches.select(_KIND))),
+    ]
+    joined = pl.concat(found, how="horizontal")
+    is_one = places.height <= 1
+    place = np.broadcast_to(np.int64(0), launches.height) if is_one else found[1]["place"].cast(pl.Int64).to_numpy()
+    order = order_in_time(place, launches["start_ns"].to_numpy())
+    return Work(joined if order is None else joined[order], places, window_ns)
 
 
 def _recorded(trace: Trace, window_ns: tuple[int, int]) -> tuple[int, int]:
@@ -81,25 +90,25 @@ def _places(launches: pl.DataFrame, window_ns: tuple[int, int] | None) -> pl.Dat
     if window_ns is not None:
         first, last = (pl.lit(time, dtype=pl.Int64) for time in window_ns)
     window = (first.alias("from_ns"), last.alias("to_ns"))
-    return launches.group_by(PLACE).agg(window).sort(PLACE).with_row_index("place")
+    return aggregate(launches, PLACE, *window).sort(PLACE).with_row_index("place")
 
 
 def _placed(launches: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     if places.height == 1:
-        return launches.with_columns(pl.lit(0, dtype=pl.UInt32).alias("place"))
-    return launches.join(places.select("place", *PLACE), on=PLACE, how="left", nulls_equal=True)
+        return launches.with_columns(pl.lit(0, dtype=pl.UInt32).alias("place")).select("place")
+    return gather(places.select("place"), find_rows(places.select(PLACE), launches.select(PLACE)))
 
 
 def _sorts(launches: pl.DataFrame) -> pl.DataFrame:
     """The sort of each name, found once per name."""
-    names = launches.select("kind", "kernel").unique()
+    names = launches.select(_KIND).unique()
     collectives = [find_collective(kernel) if kind == "kernel" else None for kind, kernel in names.iter_rows()]
     sorts = [
         "copy" if kind in ("memcpy", "memset") else "communication" if collective else "compute"
         for kind, collective in zip(names["kind"], collectives, strict=True)
     ]
     return names.with_columns(
-        pl.Series("sort", sorts, dtype=pl.Enum(SORTS)), pl.Series("collective", collectives, dtype=pl.String)
+        pl.Series("sort", sorts, dtype=pl.Enum(SORTS)), pl.Series("collective", collectives, dtype=pl.Categorical)
     )
 
 
