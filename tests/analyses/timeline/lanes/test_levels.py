@@ -13,7 +13,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.analyses.timeline.lanes.find import find_lanes
-from inferometer.analyses.timeline.lanes.levels import Level, Levels
+from inferometer.analyses.timeline.lanes.levels import Level, Levels, least_level
 from inferometer.analyses.timeline.lanes.window import cut_window, level_of
 
 KINETO = SHARED_DATA / "traces" / "kineto"
@@ -65,6 +65,17 @@ def test_every_level_conserves_time_and_count_in_whatever_order_they_are_made(
     for level in order:
         assert sums(line, levels.at(level)) == whole
         assert (levels.at(level).slices.ns <= 1 << level).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 70)), min_size=1, max_size=40))
+def test_no_level_has_less_than_its_least(drawn: list[tuple[int, int]]) -> None:
+    line = line_of(*drawn)
+    for finer in (0, 2):
+        for level in range(finer + 1, 9):
+            found = Levels(line)
+            singles, slices = least_level(line, found.at(finer), level)
+            assert singles == len(found.at(level).single)
+            assert slices <= len(found.at(level).slices.row)
 
 
 @pytest.mark.skipif(not KINETO.is_dir(), reason="needs ../shared/data/traces")

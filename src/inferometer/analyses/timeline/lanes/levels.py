@@ -5,11 +5,13 @@ counts in the one where it begins. So of each row, lane and category, the count 
 and slices together are the same at every level, to the nanosecond.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.timeline.lanes.events import Lanes, Numbers
 
 MOST_LEVEL = 53
@@ -81,17 +83,27 @@ def coarsen(lanes: Lanes, finer: Level, level: int) -> Level:
     is_short = lanes.dur_ns[finer.single] < 1 << level
     if not is_short.any() and not len(finer.slices.row):
         return Level(level, finer.single, Slices.none())
-    made = cut_slices(lanes, finer.single[is_short], level)
-    old = finer.slices
-    coarser = Slices(old.row, old.at >> (level - finer.level), *old.columns()[2:])
-    joined = Slices(*(np.concatenate(pair) for pair in zip(coarser.columns(), made.columns(), strict=True)))
-    return Level(level, finer.single[~is_short], _grouped(joined))
+    old, events = finer.slices, finer.single[is_short]
+    parts = [Slices(old.row, old.at >> (level - finer.level), *old.columns()[2:])]
+    parts += [_grouped(cut_slices(lanes, events[batch], level)) for batch in batches(len(events))]
+    return Level(level, finer.single[~is_short], _grouped(_joined(parts)))
+
+
+def least_level(lanes: Lanes, finer: Level, level: int) -> tuple[int, int]:
+    """How many single events `coarsen` leaves, and how many slices it makes at least: those that events begin in."""
+    is_short = lanes.dur_ns[finer.single] < 1 << level
+    events = finer.single[is_short]
+    slices = 0
+    for batch in batches(len(events)):
+        row, at = _row_of(lanes, events[batch]), lanes.start_ns[events[batch]] >> level
+        slices += int(np.count_nonzero((np.diff(row) != 0) | (np.diff(at) != 0)))  # the first may be the last batch's
+    return len(finer.single) - len(events), slices
 
 
 def cut_slices(lanes: Lanes, events: Numbers, level: int) -> Slices:
     """Each of these events, all shorter than 2^level ns, as one or two slices; not yet grouped."""
     start, dur = lanes.start_ns[events], lanes.dur_ns[events]
-    row = np.searchsorted(lanes.row_at, events, side="right") - 1
+    row = _row_of(lanes, events)
     name = lanes.name[events].astype(np.int64)
     category = lanes.name_category[name].astype(np.int64)
     at = start >> level
@@ -100,6 +112,14 @@ def cut_slices(lanes: Lanes, events: Numbers, level: int) -> Slices:
     parts = (row, at, category, first_ns, np.ones(len(events), dtype=np.int64), name, dur)
     over = (row[on], at[on] + 1, category[on], (dur - first_ns)[on], np.zeros(len(on), np.int64), name[on], dur[on])
     return Slices(*(np.concatenate(pair) for pair in zip(parts, over, strict=True)))
+
+
+def _row_of(lanes: Lanes, events: Numbers) -> Numbers:
+    return np.searchsorted(lanes.row_at, events, side="right") - 1
+
+
+def _joined(parts: Sequence[Slices]) -> Slices:
+    return Slices(*(np.concatenate(columns) for columns in zip(*(part.columns() for part in parts), strict=True)))
 
 
 def _grouped(some: Slices) -> Slices:

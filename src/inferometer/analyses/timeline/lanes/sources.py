@@ -11,6 +11,7 @@ from inferometer.analyses.numbering import number_rows
 from inferometer.analyses.timeline.lanes.categories import Sort, host_sort, launch_sort
 from inferometer.analyses.timeline.lanes.events import Numbers
 from inferometer.trace.facts import Facts, NamedId
+from inferometer.trace.lean import collect_lean
 from inferometer.trace.trace import Trace
 
 _DEVICE = ("rank", "device", "stream")
@@ -54,8 +55,8 @@ def find_pieces(trace: Trace, steps: pl.DataFrame | None) -> Iterator[Piece]:
     if steps is not None and (timed := steps.drop_nulls(("start_ns", "wall_ns"))).height:
         yield _steps(timed)
     if "launches" in trace.scope:
-        launches = trace.compact("launches").select("kind", "kernel", *_DEVICE, "start_ns", "dur_ns").collect()
-        yield from _launches(launches)
+        columns = ("kind", "kernel", *_DEVICE, "start_ns", "dur_ns")
+        yield from _launches(collect_lean(trace.compact("launches"), columns))
     for kind, table, text in (*_HOST, _SYSTEM):
         if table in trace.scope:
             yield from _events(trace, kind, table, text)
@@ -86,7 +87,7 @@ def _launches(launches: pl.DataFrame) -> Iterator[Piece]:
 
 def _events(trace: Trace, kind: str, table: str, text: str) -> Iterator[Piece]:
     tracks = ("device", "stream") if table == "spans" else ()
-    rows = trace.compact(table).select(text, *_THREAD, *tracks, "start_ns", "dur_ns").collect()
+    rows = collect_lean(trace.compact(table), (text, *_THREAD, *tracks, "start_ns", "dur_ns"))
     on_device = rows.filter(pl.col("device").is_not_null()) if tracks else rows.clear()
     on_host = rows.filter(pl.col("device").is_null()) if tracks else rows
     for part, keys in ((on_device, _DEVICE), (on_host, _THREAD)):

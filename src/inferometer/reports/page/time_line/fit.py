@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.timeline.lanes.events import Lanes
-from inferometer.analyses.timeline.lanes.levels import MOST_LEVEL, Level, Slices, coarsen
+from inferometer.analyses.timeline.lanes.levels import MOST_LEVEL, Level, Slices, coarsen, least_level
 from inferometer.analyses.timeline.lanes.window import Excerpt
 from inferometer.reports.page.sampling import keep_extremes
 from inferometer.reports.page.time_line.pack import packed_size
@@ -47,7 +48,10 @@ def fit_excerpt(line: Lanes, most_bytes: int) -> Excerpt:
         return Excerpt(line, np.zeros(len(line.lanes), dtype=np.int64), every, Slices.none())
     kinds = dict.fromkeys(lane.kind for lane in line.lanes)
     whole = {kind: Level(0, every[_is_of(line, kind)], Slices.none()) for kind in kinds}
-    sizes = {kind: _size(line, level) for kind, level in whole.items()}
+    sizes = {
+        kind: sum(_size(line, Level(0, level.single[batch], level.slices)) for batch in batches(len(level.single)))
+        for kind, level in whole.items()
+    }
     shares = _share_out(sizes, most_bytes)
     return _joined(line, {kind: _finest(line, whole.pop(kind), sizes[kind], shares[kind]) for kind in kinds})
 
@@ -55,12 +59,21 @@ def fit_excerpt(line: Lanes, most_bytes: int) -> Excerpt:
 def _finest(line: Lanes, level: Level, size: int, share: float) -> Level:
     """The finest level of some lanes that takes no more than its share, of one that is too large or not."""
     event_bytes = size / max(1, len(level.single))
-    while size > share and level.level + _STEP <= MOST_LEVEL:
-        level = coarsen(line, level, level.level + _STEP)
-        size = round(event_bytes * len(level.single) + _SLICE * len(level.slices.row))
-        if size <= share:  # by what an event takes on average; else it would not fit
+    for coarser in range(level.level + _STEP, MOST_LEVEL + 1, _STEP):
+        if size <= share:
+            break
+        if coarser + _STEP <= MOST_LEVEL and _about(event_bytes, *least_level(line, level, coarser)) > share:
+            continue
+        level = coarsen(line, level, coarser)
+        size = _about(event_bytes, len(level.single), len(level.slices.row))
+        if size <= share:  # else it would not fit
             size = _size(line, level)
     return level
+
+
+def _about(event_bytes: float, events: int, slices: int) -> int:
+    """The size of so many, by what an event takes on average."""
+    return round(event_bytes * events + _SLICE * slices)
 
 
 def _share_out(whole: Mapping[str, int], most_bytes: int) -> dict[str, float]:

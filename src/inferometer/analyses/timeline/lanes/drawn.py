@@ -1,0 +1,114 @@
+"""The events of one table as they are drawn: by lane, row and start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.analyses.nesting import order_ranges
+from inferometer.analyses.numbering import order_by, sum_by
+from inferometer.analyses.timeline.lanes.categories import Sort
+from inferometer.analyses.timeline.lanes.events import Lane, Numbers
+from inferometer.analyses.timeline.lanes.rows import MOST_ROWS, stack_rows
+from inferometer.analyses.timeline.lanes.sources import Piece, Place
+
+_Number = TypeVar("_Number", np.int64, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnLane:
+    """One lane of a piece.
+
+    Attributes:
+        number: Which one.
+        place: Where it is.
+        lane: The same as a line of the picture whose first row is 0.
+        counts: How many events each row has.
+        at: Which of the piece's events are its.
+    """
+
+    number: int
+    place: Place
+    lane: Lane
+    counts: Numbers
+    at: slice
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A piece's events by lane, row and start, but for those that lie too deep.
+
+    Attributes:
+        table: What they are rows of,
+        rows: and how many there are.
+        names: What they are called.
+        sorts: Of each name.
+        summed_ns: Time of all events of each name, whether they are drawn or not.
+        bounds_ns: The first start, and a time that no end is behind; whole numbers of any size.
+        lanes: One for each place.
+        row: The table's row of each event. Shape (n,), as the next three.
+        start_ns: On the trace's clock.
+        dur_ns: At least 0.
+        name: A place in `names`.
+    """
+
+    table: str
+    rows: int
+    names: Sequence[str]
+    sorts: Sequence[Sort]
+    summed_ns: Numbers
+    bounds_ns: tuple[int, int]
+    lanes: Sequence[DrawnLane]
+    row: Numbers
+    start_ns: Numbers
+    dur_ns: Numbers
+    name: NDArray[np.int32]
+
+
+def draw(piece: Piece) -> Drawn:
+    """Order the events of a piece, which has at least one."""
+    bounds = _bounds(piece)
+    dur = piece.dur_ns if (piece.dur_ns >= 0).all() else np.maximum(piece.dur_ns, 0)
+    order = order_ranges(piece.lane, piece.start_ns, piece.start_ns + dur)
+    edges = np.searchsorted(piece.lane[order], np.arange(len(piece.places) + 1)).tolist()
+    start, dur_in_order = _take(piece.start_ns, order), _take(dur, order)
+    lanes, kept, count = [], [], 0
+    for number, place in enumerate(piece.places):
+        begin, end = edges[number : number + 2]
+        row = stack_rows(start[begin:end], dur_in_order[begin:end])
+        rows = min(int(row.max()) + 1, MOST_ROWS)
+        counts = np.bincount(row, minlength=rows)
+        deeper, deeper_ns = int(counts[rows:].sum()), int(dur_in_order[begin:end][row >= rows].sum())
+        by_row = np.arange(end - begin) if len(counts) == 1 else order_by(row)[: end - begin - deeper]
+        kept.append(begin + by_row)
+        lane = Lane(place.group, place.kind, place.name, 0, rows, deeper, deeper_ns)
+        lanes.append(DrawnLane(number, place, lane, counts[:rows], slice(count, count := count + len(by_row))))
+    order = _take(order, np.concatenate(kept))
+    return Drawn(
+        table=piece.table,
+        rows=len(piece.lane),
+        names=piece.names,
+        sorts=piece.sorts,
+        summed_ns=sum_by(piece.code, dur, len(piece.names)),
+        bounds_ns=bounds,
+        lanes=lanes,
+        row=order,
+        start_ns=_take(piece.start_ns, order),
+        dur_ns=_take(dur, order),
+        name=_take(piece.code.astype(np.int32), order),
+    )
+
+
+def _bounds(piece: Piece) -> tuple[int, int]:
+    first, last = int(piece.start_ns.min()), int(piece.start_ns.max())
+    longest = int(piece.dur_ns.max())
+    exact = last + longest < 2**62
+    return first, int((piece.start_ns + piece.dur_ns).max()) if exact else last + longest
+
+
+def _take(values: NDArray[_Number], places: Numbers) -> NDArray[_Number]:
+    """The values at these places, all of them as they are where that is what it comes to."""
+    is_same = len(values) == len(places) and bool((places[1:] > places[:-1]).all())
+    return values if is_same else values[places]
