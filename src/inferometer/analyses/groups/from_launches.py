@@ -34,7 +34,7 @@ def groups_of_launches(
 ) -> tuple[list[Group], list[Refusal], Ordered]:
     """Groups, most time first; what was refused; and the launches that they were found in."""
     launches = selection.apply(trace, compact=True)
-    work = order_launches(launches, captured_launches(trace, selection), trace.calls, trace.ops)
+    work = order_launches(launches, captured_launches(trace, selection), trace.compact("calls"), trace.ops)
     edges = find_edges(work, lessons, min_support=min_support)
     runs = find_runs(work, edges.together)
     sites = _sites(trace, work, runs)
