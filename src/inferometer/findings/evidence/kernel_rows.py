@@ -25,6 +25,7 @@ WHOLE_NUMBERS = frozenset({"int32", "int64", "bool"})
 UNKNOWN_PLACE = "an unknown place"
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 _PAUSE_NS = 200_000  # eager launches follow each other within 5 to 50 μs, steps and requests do not
 _DEVICE = ("rank", "device")
@@ -46,9 +47,9 @@ class KernelRows:
     work: pl.DataFrame
     names: list[str]
     known: list[KernelName]
-    kernel: Ints
-    device: Ints
-    lane: Ints
+    kernel: Codes
+    device: Codes
+    lane: Codes
     begins: Bools
     start_ns: Ints
     dur_ns: Ints
@@ -126,7 +127,7 @@ def make_rows(work: pl.DataFrame) -> KernelRows:
     distinct = kernel.unique()
     names = distinct.cast(pl.String).to_list()
     found = distinct.to_physical().to_numpy()
-    numbers = np.zeros(int(found.max()) + 1 if len(found) else 0, dtype=np.int64)
+    numbers = np.zeros(int(found.max()) + 1 if len(found) else 0, dtype=np.int32)
     numbers[found] = np.arange(len(found))
     start_ns, dur_ns = (work[name].to_numpy() for name in ("start_ns", "dur_ns"))
     dur_ns = np.maximum(dur_ns, 0) if len(dur_ns) and dur_ns.min() < 0 else dur_ns
@@ -152,17 +153,17 @@ def _nodes(work: pl.DataFrame) -> Ints:
     return np.where(unknown.to_numpy(), ROOT, nodes) if unknown.any() else nodes
 
 
-def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Ints:
+def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Codes:
     """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones."""
     varied = [name for name in columns if not has_one(rows, name)]
     if not varied:
-        return np.zeros(rows.height, dtype=np.int64)
+        return np.zeros(rows.height, dtype=np.int32)
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in varied)
-    count: Ints = rows.select(changes.cast(pl.Int64).cum_sum().alias("number"))["number"].to_numpy()
+    count: Codes = rows.select(changes.cast(pl.Int32).cum_sum().alias("number"))["number"].to_numpy()
     return np.asarray(count - count[:1])
 
 
-def _begins(lane: Ints, start_ns: Ints, dur_ns: Ints) -> Bools:
+def _begins(lane: Codes, start_ns: Ints, dur_ns: Ints) -> Bools:
     """Where a lane begins, or a pause has ended."""
     begins = np.ones(len(lane), dtype=np.bool_)
     begins[1:] = (lane[1:] != lane[:-1]) | (start_ns[1:] - (start_ns + dur_ns)[:-1] > _PAUSE_NS)

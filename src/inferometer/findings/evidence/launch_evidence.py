@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.correlation import CALL
 from inferometer.analyses.launched_by.launched import SIZES
 from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER
@@ -40,9 +41,8 @@ _WORK = (
     *("kind", "kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id", "shape_hash", "launch"),
     *(CALL, "thread", "called_ns", "node", "how", "is_replay"),
 )
-_KINDS = ["kind", "kernel"]
 _CALLED = ("process", "thread", "node", "is_replay")
-_DEVICE_WORK = (*_KINDS, *_LANE, "correlation_id", "start_ns", "dur_ns", CALL, *_CALLED)
+_DEVICE_WORK = ("kind", "kernel", *_LANE, "correlation_id", "start_ns", "dur_ns", CALL, *_CALLED)
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = (*SIZES, "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
 _FEW = 2**16
@@ -193,27 +193,14 @@ class LaunchEvidence:
 
         Text is categorical.
         """
-        from inferometer.analyses.timeline.work import Work, arrange_work
+        from inferometer.analyses.timeline.work import arrange_work
 
         launched = self.attribution.launches
         rows = self.work
         if rows.height < launched.height or not has_one(rows, *_LANE):
             rows = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
             rows = rows.select("launch", *_DEVICE_WORK).sort("launch")
-            order = _by_time(rows, _PLACE)
-            rows = (rows if order is None else rows[order]).drop("launch")
-        start, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
-        kinds = aggregate(rows, [*_PLACE, "kind", "kernel"], start, (end - start).alias("dur_ns"))
-        lacking = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("stream", "process", "correlation_id"))
-        arranged = arrange_work(kinds.lazy().with_columns(lacking))
-        sorts = arranged.launches.select(*_KINDS, "sort", pl.col("collective").cast(pl.Categorical))
-        places = arranged.places.select("place", *_PLACE)
-        placed = rows.select(
-            *_DEVICE_WORK, pl.lit(0, dtype=pl.UInt32).alias("place"), end_ns=pl.col("start_ns") + pl.col("dur_ns")
-        )
-        if places.height > 1:
-            placed = _looked_up(placed.drop("place"), places, _PLACE)
-        return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), arranged.places, None)
+        return arrange_work(rows.select(_DEVICE_WORK))
 
     @locked_cached_property
     def devices(self) -> pl.DataFrame:
@@ -271,18 +258,28 @@ class LaunchEvidence:
         return self.work.select(is_kernel.alias("is_alone")).to_series()
 
     @locked_cached_property
+    def launching_ns(self) -> pl.DataFrame:
+        """What launching kernels one by one takes at each place: of `launching.sum_launching`."""
+        from inferometer.findings.evidence.launching import sum_launching
+
+        return sum_launching(self.gaps, self.work, self.is_alone)
+
+    @locked_cached_property
     def step_starts_ns(self) -> "Times":
         """When the steps of the first run began, in order; empty where they aren't known."""
         if self.steps is None or "start_ns" not in self.steps.steps.columns:
             return np.empty(0, dtype=np.int64)
         return self.steps.steps["start_ns"].drop_nulls().sort().to_numpy()
 
-    def step_of(self, times_ns: "Times") -> "Times":
+    def step_of(self, times_ns: "Times") -> "NDArray[np.int32]":
         """The place in `step_starts_ns` of the step begun last at each of these times; -1 before the first."""
-        return np.searchsorted(self.step_starts_ns, times_ns, side="right") - 1
+        steps = np.empty(len(times_ns), dtype=np.int32)
+        for part in batches(len(times_ns)):
+            steps[part] = np.searchsorted(self.step_starts_ns, times_ns[part], side="right") - 1
+        return steps
 
     @locked_cached_property
-    def steps_of_work(self) -> "Times":
+    def steps_of_work(self) -> "NDArray[np.int32]":
         """The place in `step_starts_ns` of each row of `work`; -1 before the first step.
 
         A launch belongs to the step in which it was called for. Where steps were found on the device, or its call isn't
@@ -295,10 +292,10 @@ class LaunchEvidence:
         return self.step_of((began if on_device else self.work["called_ns"].fill_null(began)).to_numpy())
 
     @locked_cached_property
-    def steps_of_rows(self) -> "Times":
+    def steps_of_rows(self) -> "NDArray[np.int32]":
         """The same of each of `rows`."""
-        steps: Times = self.steps_of_work[(self.work["kind"] != "memset").to_numpy()]
-        return steps
+        is_row = self.work.select(pl.col("kind") != "memset").to_series()
+        return self.steps_of_work if is_row.all() else self.steps_of_work[is_row.to_numpy()]
 
     @locked_cached_property
     def shared_by_steps(self) -> int:
@@ -355,12 +352,6 @@ def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":
     if lanes is not None:
         order = order[np.argsort(lanes[order], kind="stable")]
     return None if (order[1:] > order[:-1]).all() else order
-
-
-def _looked_up(rows: pl.DataFrame, table: pl.DataFrame, by: "Sequence[str]") -> pl.DataFrame:
-    """`rows` with the other columns of the few rows of `table`, which has all values of `by` once."""
-    found = gather(table.drop(by), find_rows(table.select(by), rows.select(by)))
-    return pl.concat([rows, found], how="horizontal")
 
 
 def _numbers(rows: pl.DataFrame, columns: "Sequence[str]") -> "NDArray[np.uint16] | Times | None":

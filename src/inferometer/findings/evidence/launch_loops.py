@@ -28,7 +28,7 @@ def find_loops(rows: KernelRows) -> pl.DataFrame:
     """
     sign = _signs(rows)
     taken = rows.of_family("memory", "collective", *PRODUCTS, *ATTENTION) | rows.each(lambda name, _: _OF_LISTS in name)
-    stretch = np.cumsum(rows.begins)
+    stretch = np.cumsum(rows.begins, dtype=np.int32)
     found = [_frame(rows, np.zeros(0, np.int64), np.zeros(0, np.int64), 1)]
     for length in range(1, min(_LONGEST, len(sign) - 1) + 1):
         same = np.zeros(len(sign), dtype=np.bool_)
@@ -46,26 +46,23 @@ def find_loops(rows: KernelRows) -> pl.DataFrame:
 
 
 def _frame(rows: KernelRows, first: Ints, end: Ints, length: int) -> pl.DataFrame:
-    turns = (end - first) // length
-    summed, idle = (np.concatenate([[0], np.cumsum(times)]) for times in (rows.dur_ns, _gaps(rows)))
-    wall_ns = rows.end_ns[end - 1] - rows.start_ns[first] if len(first) else first
+    count = end - first
+    turns, at = count // length, np.cumsum(count) - count  # where each loop begins among the launches of all loops
+    row = np.arange(count.sum()) + np.repeat(first - at, count)
+    start, dur = rows.start_ns[row], rows.dur_ns[row]
+    gap = np.maximum(0, start - np.concatenate([start[:1], (start + dur)[:-1]]))  # no loop holds a pause
+    gap[at] = 0
     return pl.DataFrame(
         {
             "first": first,
             "length": np.full(len(first), length, dtype=np.int64),
             "turns": turns,
-            "launches": end - first,
-            "wall_ns": wall_ns,
-            "gaps_ns": idle[end] - idle[np.minimum(first + 1, end)],
-            "turn_ns": (summed[end] - summed[first]) // np.maximum(turns, 1),
+            "launches": count,
+            "wall_ns": (start + dur)[at + count - 1] - start[at],
+            "gaps_ns": np.add.reduceat(gap, at) if len(at) else count,
+            "turn_ns": (np.add.reduceat(dur, at) if len(at) else count) // np.maximum(turns, 1),
         }
     )
-
-
-def _gaps(rows: KernelRows) -> Ints:
-    """Time between each launch and the one before it on its stream; 0 where they overlap, and at a stream's first."""
-    before = np.concatenate([rows.start_ns[:1], rows.end_ns[:-1]])
-    return np.where(rows.begins, 0, np.maximum(0, rows.start_ns - before))
 
 
 def _runs_alone(rows: KernelRows, loops: pl.DataFrame) -> pl.Series:

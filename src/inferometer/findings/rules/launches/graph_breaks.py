@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from inferometer.analyses.nesting import Numbers
 from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.evidence.compiled_regions import find_breaks
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
@@ -88,7 +88,7 @@ def _is_of(launches: LaunchEvidence) -> pl.Expr:
     return pl.col("rank").eq_missing(pl.lit(launches.steps.rank if launches.steps else None, dtype=pl.Int64))
 
 
-def _step_numbers(launches: LaunchEvidence, timed: pl.DataFrame, work: pl.DataFrame) -> Numbers:
+def _step_numbers(launches: LaunchEvidence, timed: pl.DataFrame, work: pl.DataFrame) -> NDArray[np.int32]:
     """The step of each launch, by when it was called or by when it began: whichever lies more often within steps.
 
     Marks on the host hold calls, steps found in the kernels hold kernels.

@@ -5,9 +5,8 @@ The time has two parts, on the device where they have the largest share of its w
 - idle gaps of the rhythm of launching (`evidence.idle_kinds`): the call for the next work returned after the device had
   gone idle, and no more time passed than is usual between launches. Kernels of any size may wait like this. Longer
   gaps are `idle_device`'s matter, those after a wait of the host `sync_points`';
-- kernels below 3 μs that calls of their own launched, with the pause of the device before each. A launch takes the host
-  2 to 5 μs, and a kernel that does nothing takes the device 1 to 2 μs: such kernels are launches more than work, even
-  where the host is ahead.
+- kernels below 3 μs that calls of their own launched, with the pause of the device before each: such kernels are
+  launches more than work, even where the host is ahead.
 
 Work of graph replays doesn't count: one call queues it all. What a graph would save is an estimate, and reported as
 one: all of the gaps but what a replay leaves between its kernels. That is taken from the trace where it has replays,
@@ -32,18 +31,25 @@ from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.evidence.host_path import describe_site
 from inferometer.findings.evidence.idle_kinds import FEW, LAUNCHING_SCALE, count_gaps
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import BusiestDevice, places_of, worst_place
+from inferometer.findings.evidence.launching import TINY_NS, late_gaps, tiny_kernels, tiny_pauses
+from inferometer.findings.evidence.places import BusiestDevice, grave_place, places_of
 from inferometer.findings.finding import Finding, Severity
 from inferometer.findings.rule import Evidence, Rule
-from inferometer.trace.lean import aggregate, has_one
+from inferometer.trace.lean import has_one
 from inferometer.units import format_duration, format_share
 
 _SCALE = LAUNCHING_SCALE
-_TINY_NS = 3_000
 _REPLAY_GAP_NS = 1_000
 _MOSTLY = 0.5
-_COLUMNS = ("rank", "device", "called_ns", "dur_ns", "node")
-_GAPS = ("rank", "device", "gap", "gap_ns", "called_ns", "node")
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The place on which launching takes the largest share, and how long all its parts take there."""
+
+    place: BusiestDevice
+    size_ns: int
+    severity: Severity
 
 
 @dataclass(frozen=True)
@@ -54,60 +60,58 @@ class _Launching:
     of those launched one by one.
     """
 
-    place: BusiestDevice
     kernels: NDArray[np.uint32]
     late: pl.DataFrame
     pauses: pl.DataFrame
     tiny: pl.DataFrame
 
-    @property
-    def size_ns(self) -> int:
-        """Time of all parts."""
-        return sum(int(rows[name].sum()) for rows, name in self._parts())
-
-    @property
-    def severity(self) -> Severity | None:
-        """None where it takes little of the window, or so few kernels are no rhythm."""
-        return _SCALE.severity(self.size_ns / self.place.window_ns) if len(self.kernels) >= FEW else None
-
     def times(self) -> pl.DataFrame:
-        """`node` and `ns` of every part."""
-        return pl.concat([rows.select("node", pl.col(name).alias("ns")) for rows, name in self._parts()])
-
-    def _parts(self) -> tuple[tuple[pl.DataFrame, str], ...]:
-        return (self.late, "gap_ns"), (self.pauses, "gap_ns"), (self.tiny, "dur_ns")
+        """`node` and `ns` of every part, summed by node."""
+        parts = ((self.late, "gap_ns"), (self.pauses, "gap_ns"), (self.tiny, "dur_ns"))
+        return pl.concat([rows.group_by("node").agg(pl.col(name).sum().alias("ns")) for rows, name in parts])
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
-    found = _launching(launches) if launches is not None else None
-    if launches is None or found is None or found.severity is None:
+    bound = None if launches is None else _bound(launches)
+    if launches is None or bound is None:
         return
-    share = found.size_ns / found.place.window_ns
+    share = bound.size_ns / bound.place.window_ns
+    found = _rows(launches, bound.place)
     site = _site(launches, found.times())
     late_ns = int(found.late["gap_ns"].sum())
     yield Finding(
         rule=RULE.name,
-        severity=found.severity,
-        title=f"launching kernels one by one takes {format_share(share)} of the time of {found.place.name}"
+        severity=bound.severity,
+        title=f"launching kernels one by one takes {format_share(share)} of the time of {bound.place.name}"
         + (f", mostly in {site}" if site else ""),
-        evidence=(_rhythm(launches.work, found.kernels), _lost(launches, found), _saving(launches, found)),
-        size_ns=found.size_ns,
+        evidence=(
+            _rhythm(launches.work, found.kernels),
+            _lost(launches, found, bound.size_ns),
+            _saving(launches, bound.place, found),
+        ),
+        size_ns=bound.size_ns,
         share=share,
-        next=_next(is_late=late_ns >= _MOSTLY * found.size_ns),
-        idle_ns=sum(_late_ns(launches, place) for place in _bound_places(launches, found)),
+        next=_next(is_late=late_ns >= _MOSTLY * bound.size_ns),
+        idle_ns=sum(_late_ns(launches, place) for place in _bound_places(launches, bound)),
         parts=(part_key(IDLE, "host_late"),),
     )
 
 
 def launch_bound_places(launches: LaunchEvidence) -> list[BusiestDevice]:
     """The places whose late launches this rule accounts for: that of its finding, others where these alone are many."""
-    found = _launching(launches)
-    return [] if found is None or found.severity is None else _bound_places(launches, found)
+    bound = _bound(launches)
+    return [] if bound is None else _bound_places(launches, bound)
 
 
-def _bound_places(launches: LaunchEvidence, found: _Launching) -> list[BusiestDevice]:
-    own = (found.place.rank, found.place.device)
+def _bound(launches: LaunchEvidence) -> _Bound | None:
+    """None where it takes little of each window, or so few kernels are no rhythm."""
+    grave = grave_place(launches, launches.launching_ns, "ns", _SCALE)
+    return None if grave is None or len(_kernels(launches, grave[0])) < FEW else _Bound(*grave)
+
+
+def _bound_places(launches: LaunchEvidence, bound: _Bound) -> list[BusiestDevice]:
+    own = (bound.place.rank, bound.place.device)
     return [place for place in places_of(launches) if (place.rank, place.device) == own or _is_late(launches, place)]
 
 
@@ -119,30 +123,22 @@ def _late_ns(launches: LaunchEvidence, place: BusiestDevice) -> int:
     return launches.idle_ns(place.rank, place.device, "launching")
 
 
-def _gaps(launches: LaunchEvidence, which: pl.Expr) -> pl.DataFrame:
-    return launches.gaps.lazy().filter(which).select(_GAPS).collect()
+def _kernels(launches: LaunchEvidence, place: BusiestDevice) -> NDArray[np.uint32]:
+    """The rows of `work` on this place that were launched one by one."""
+    rows = place.of(launches.work.select("rank", "device", launches.is_alone).with_row_index("row"))
+    return rows.filter("is_alone")["row"].to_numpy()
 
 
-def _launching(launches: LaunchEvidence) -> _Launching | None:
-    """The place on which launching takes the largest share."""
-    work = launches.work
-    tiny = work.select(_COLUMNS).filter(launches.is_alone & (work["dur_ns"] < _TINY_NS))
-    between = (pl.col("cause") == "launch_gap") & ~pl.col("is_replay").fill_null(value=True)
-    late, pauses = (_gaps(launches, which) for which in (pl.col("kind") == "launching", between))
-    pauses = pauses.filter(_called_by(pauses, tiny))
-    sums = [_by_place(rows, name) for rows, name in ((late, "gap_ns"), (pauses, "gap_ns"), (tiny, "dur_ns"))]
-    worst = worst_place(launches, pl.concat(sums), "ns")
-    if worst is None:
-        return None
-    place = worst[0]
-    kernels = place.of(work.select("rank", "device", launches.is_alone).with_row_index("row")).filter("is_alone")
-    return _Launching(place, kernels["row"].to_numpy(), place.of(late), place.of(pauses), place.of(tiny))
+def _rows(launches: LaunchEvidence, place: BusiestDevice) -> _Launching:
+    tiny = tiny_kernels(launches.work, launches.is_alone)
+    parts = (late_gaps(launches.gaps), tiny_pauses(launches.gaps, tiny), tiny)
+    return _Launching(_kernels(launches, place), *map(place.of, parts))
 
 
-def _lost(launches: LaunchEvidence, found: _Launching) -> str:
+def _lost(launches: LaunchEvidence, found: _Launching, size_ns: int) -> str:
     count, longest_ns = count_gaps(found.late)
     of_tiny = (
-        f"kernels below {format_duration(_TINY_NS)} ({found.tiny.height:,} of them) take "
+        f"kernels below {format_duration(TINY_NS)} ({found.tiny.height:,} of them) take "
         f"{format_duration(int(found.tiny['dur_ns'].sum()))}, pauses of the device before them "
         f"{format_duration(int(found.pauses['gap_ns'].sum()))}"
     )
@@ -150,27 +146,7 @@ def _lost(launches: LaunchEvidence, found: _Launching) -> str:
         f"It idles {format_duration(int(found.late['gap_ns'].sum()))} in {count:,} gaps of up to "
         f"{format_duration(longest_ns)} because the call for the next work returned only after it had gone idle; "
     )
-    return (
-        f"{late if count else ''}{of_tiny}: {format_duration(found.size_ns)} together{launches.a_step(found.size_ns)}."
-    )
-
-
-def _called_by(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.Series:
-    """Whether what ended each gap was called for when one of these kernels of its rank was."""
-    found = np.zeros(gaps.height, dtype=np.bool_)
-    asked = gaps["called_ns"].fill_null(0).to_numpy()
-    for rank in gaps["rank"].unique():
-        own, wanted = (rows["rank"].eq_missing(rank).to_numpy() for rows in (kernels, gaps))
-        times = np.sort(kernels["called_ns"].to_numpy()[own], kind="stable")
-        if len(times):
-            at = np.searchsorted(times, asked[wanted])
-            at[at == len(times)] = 0  # beyond the last: the first is no match
-            found[wanted] = times[at] == asked[wanted]
-    return pl.Series(found) & gaps["called_ns"].is_not_null()
-
-
-def _by_place(rows: pl.DataFrame, column: str) -> pl.DataFrame:
-    return aggregate(rows, ["rank", "device"], pl.col(column).sum().alias("ns"))
+    return f"{late if count else ''}{of_tiny}: {format_duration(size_ns)} together{launches.a_step(size_ns)}."
 
 
 def _rhythm(work: pl.DataFrame, kernels: NDArray[np.uint32]) -> str:
@@ -205,8 +181,8 @@ def _site(launches: LaunchEvidence, times: pl.DataFrame) -> str | None:
     return describe_site(None, largest["user_frame"][0])
 
 
-def _saving(launches: LaunchEvidence, found: _Launching) -> str:
-    replayed = found.place.of(launches.gaps).filter(pl.col("cause") == "graph")["gap_ns"]
+def _saving(launches: LaunchEvidence, place: BusiestDevice, found: _Launching) -> str:
+    replayed = place.of(launches.gaps).filter(pl.col("cause") == "graph")["gap_ns"]
     measured = replayed.median() if replayed.len() >= FEW else None
     gap_ns, basis = (
         (float(measured), "as the replays in this trace do")

@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.groups.kernel_roles import role_of
-from inferometer.findings.evidence.kernel_rows import Ints, KernelRows, number_changes
+from inferometer.findings.evidence.kernel_rows import Codes, Ints, KernelRows, number_changes
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
@@ -154,7 +154,7 @@ def _outliers(group: pl.DataFrame) -> Iterator[_Odd]:
 def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
     """A row per launch that may have siblings, by time: `row`, `group` of siblings, `place` among them and its own."""
     module, pooled = _modules(launches.attribution.sites)
-    roles = np.unique([role_of(name).key for name in rows.names], return_inverse=True)[1]
+    roles = np.unique([role_of(name).key for name in rows.names], return_inverse=True)[1].astype(np.int32)
     role = roles[rows.kernel] if len(rows.names) else rows.kernel
     usable = ~rows.of_family(*_NO_SIBLINGS)
     layered = usable & (pooled != _NONE)[rows.node]
@@ -168,7 +168,7 @@ def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
     return pl.concat([by_module, _in_passes(rows, elsewhere, passes, role)])
 
 
-def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Ints:
+def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Codes:
     """A number for the pass that each launch is of: a replay of a graph, or a step; -1 where neither is known."""
     step = launches.step_of(rows.start_ns)
     in_replay = pl.col("is_replay") & pl.col("correlation_id").is_not_null()
@@ -178,29 +178,43 @@ def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Ints:
         pl.when(~in_replay).then(pl.Series(step)).alias("step"),
     )
     is_known = rows.work.select(in_replay.alias("known"))["known"].to_numpy() | (step >= 0)
-    return np.where(is_known, number_changes(keys, keys.columns), _NONE)
+    return np.where(is_known, number_changes(keys, keys.columns), np.int32(_NONE))
 
 
-def _in_passes(rows: KernelRows, chosen: Ints, passes: Ints, role: Ints) -> pl.DataFrame:
+def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl.DataFrame:
     """By neighbours: groups are of one kernel and sizes between the same two roles; the place is the how-manieth.
 
     Without modules, nothing else shows that two products have the same work. `passes` are those of the chosen rows.
     """
-    after = (chosen + 1) % max(1, len(role))
-    before = np.where(rows.begins[chosen], _NONE, role[chosen - 1])
-    behind = np.where(rows.begins[after], _NONE, role[after])
-    shape = (rows.work["shape_hash"].to_numpy()[chosen] % _SHAPES).astype(np.int64)  # unlike ones seldom meet in one
-    group = -2 - _packed(rows.lane[chosen], before, rows.kernel[chosen], behind, shape)  # apart from those by module
+    shape = (rows.work["shape_hash"].to_numpy() % _SHAPES).astype(np.int32)  # unlike ones seldom meet in one
+    like = (rows.lane, _before(rows, role), rows.kernel, _behind(rows, role), shape)
+    group = _packed(*(part[chosen] for part in like))
+    np.subtract(-2, group, out=group)  # apart from those by module
     packed = _packed(passes, group)
     order = np.argsort(packed, kind="stable")
     key = packed[order]
-    del packed, before, behind, shape, after
+    del packed, shape, like
     first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
     place = np.empty(len(key), dtype=np.int32)
     place[order] = np.arange(len(key), dtype=np.int32) - np.repeat(
         first.astype(np.int32), np.diff(first, append=len(key))
     )
     return _frame(rows, chosen, group, place)
+
+
+def _before(rows: KernelRows, role: Codes) -> Codes:
+    """The role of the launch before each one in its stretch."""
+    before = np.full(len(role), _NONE, dtype=np.int32)
+    before[1:] = role[:-1]
+    before[rows.begins] = _NONE
+    return before
+
+
+def _behind(rows: KernelRows, role: Codes) -> Codes:
+    """The role of the launch after each one in its stretch."""
+    behind = np.full(len(role), _NONE, dtype=np.int32)
+    behind[:-1] = np.where(rows.begins[1:], np.int32(_NONE), role[1:])
+    return behind
 
 
 def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: NDArray[np.integer[Any]]) -> pl.DataFrame:
@@ -220,15 +234,18 @@ def _modules(sites: pl.DataFrame) -> tuple[Ints, Ints]:
     return module, pooled
 
 
-def _packed(*parts: Ints) -> Ints:
+def _packed(*parts: Ints | Codes) -> Ints:
     """One number for each combination."""
-    if prod(int(np.ptp(part)) + 1 if len(part) else 1 for part in parts) > _LARGEST:
-        parts = tuple(np.unique(part, return_inverse=True)[1] for part in parts)
     packed = np.zeros(len(parts[0]), dtype=np.int64)
+    if not len(packed):
+        return packed
+    if prod(int(np.ptp(part)) + 1 for part in parts) > _LARGEST:
+        parts = tuple(np.unique(part, return_inverse=True)[1] for part in parts)
     for part in parts:
-        least = int(part.min()) if len(part) else 0
-        width = (int(part.max()) - least if len(part) else 0) + 1
-        packed = packed * width + (part - least)
+        least = int(part.min())
+        packed *= int(part.max()) - least + 1
+        packed += part
+        packed -= least
     return packed
 
 
