@@ -27,10 +27,13 @@ class Cover:
 
     def before(self, time_ns: Times) -> Times:
         """Covered time before each moment, ns."""
-        ends = np.concatenate(([0], np.cumsum(self.end_ns - self.start_ns)))
-        i = np.searchsorted(self.start_ns, time_ns, side="right")  # intervals begun
-        past = np.concatenate(([0], self.end_ns))[i] - time_ns  # what the last of them still has to go
-        return np.asarray(ends[i] - np.where(i > 0, np.maximum(past, 0), 0), dtype=np.int64)
+        last = np.searchsorted(self.start_ns, time_ns, side="right") - 1  # the interval begun last
+        if not len(self.start_ns):
+            return np.zeros(len(last), dtype=np.int64)
+        covered = self.end_ns - self.start_ns
+        np.cumsum(covered, out=covered)
+        left = np.maximum(self.end_ns[last] - time_ns, 0)  # what it still has to go
+        return np.where(last >= 0, covered[last] - left, 0)
 
     def within(self, first_ns: Times, last_ns: Times) -> Times:
         """Covered time in each window [first, last), ns."""

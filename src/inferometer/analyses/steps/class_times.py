@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.correlation import CALL_KEY, FOUND_IDLE_NS
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import busy_sums
@@ -31,6 +32,7 @@ CLASS_STEPS = pl.Schema(
     }
 )
 _BUSY = ("busy_ns", "from_ns", "lasting_ns", "idle_ns")
+_SUMS = dict.fromkeys(("key", "total_ns", "calls"), pl.Int64)
 _LONG_AGO = -(1 << 63)
 _SUMMED = "Device times of classes are sums over all streams; the source doesn't record how long the GPU was busy."
 
@@ -140,7 +142,7 @@ def _from_launches(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False
         is_known = launches["asked_ns"].is_not_null().to_numpy()
         inside = np.full(launches.height, -1)
         inside[is_known] = _innermost(*marks, launches["asked_ns"].drop_nulls().to_numpy())
-    placed = launches.filter(pl.Series(inside >= 0))
+    placed = launches.select("kernel", "dur_ns").filter(pl.Series(inside >= 0))
     by_step = _busy(launches, inside, marks if on_device else _windows(launches, inside, *marks))
     if not is_known.any():
         by_step = by_step.with_columns(pl.lit(None, dtype=pl.Int64).alias("busy_ns"))
@@ -160,7 +162,9 @@ def _busy(launches: pl.DataFrame, inside: Numbers, windows: tuple[Numbers, Numbe
     ended = began + launches["dur_ns"].to_numpy()
     own = inside >= 0
     running = Cover.of(began, ended).within(since, until)
-    busy = busy_sums(inside[own], began[own], ended[own], len(since))
+    if not own.all():
+        inside, began, ended = inside[own], began[own], ended[own]
+    busy = busy_sums(inside, began, ended, len(since))
     columns = (busy, since, until - since, until - since - running)
     return pl.DataFrame(dict(zip(_BUSY, columns, strict=True)), schema=dict.fromkeys(_BUSY, pl.Int64))
 
@@ -171,11 +175,12 @@ def _windows(launches: pl.DataFrame, inside: Numbers, start: Numbers, end: Numbe
     It begins with its mark, or when all that was queued before has ended, where that is later; and not before the
     first launch where that waited for something that is not in the file.
     """
-    own = launches.filter(pl.Series(inside >= 0))
+    own = inside >= 0
+    ends = launches.select(pl.col("start_ns") + pl.col("dur_ns")).to_series().filter(pl.Series(own))
     until = end.copy()
-    np.maximum.at(until, inside[inside >= 0], (own["start_ns"] + own["dur_ns"]).to_numpy())
+    np.maximum.at(until, inside[own], ends.to_numpy())
     until = np.maximum.accumulate(until)
-    others = _queued(launches).filter(pl.Series(inside < 0)).drop_nulls("queued_ns").sort("queued_ns")
+    others = _queued(launches).filter(pl.Series(~own)).drop_nulls("queued_ns").sort("queued_ns")
     ended = np.maximum.accumulate((others["start_ns"] + others["dur_ns"]).to_numpy())
     before = np.searchsorted(others["queued_ns"].to_numpy(), start)
     since = np.maximum(start, np.concatenate((start[:1], until[:-1])))
@@ -197,15 +202,16 @@ def _queued(launches: pl.DataFrame) -> pl.DataFrame:
 
 def _by_class(number: pl.Series, inside: Numbers, placed: pl.DataFrame) -> pl.DataFrame:
     """Sums of each step and class of names; `inside` is the row of each launch's step in `number`."""
-    classes, of_launch = _classes(placed["kernel"])
-    sums = (
-        pl.DataFrame({"key": inside * len(classes) + of_launch, "total_ns": placed["dur_ns"]})
-        .group_by("key")
-        .agg(pl.col("total_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
-    )
-    steps = number.cast(pl.Int64).gather(sums["key"] // len(classes)).alias("step")
+    classes, of_name = _classes(placed["kernel"])
+    codes, sums = placed["kernel"].to_physical(), [pl.DataFrame(schema=_SUMS)]
+    for part in batches(placed.height):
+        key = inside[part] * len(classes) + of_name[codes[part].to_numpy()]
+        rows = pl.DataFrame({"key": key, "total_ns": placed["dur_ns"][part]}).group_by("key")
+        sums.append(rows.agg(pl.col("total_ns").sum(), pl.len().cast(pl.Int64).alias("calls")))
+    summed = pl.concat(sums).group_by("key").agg(pl.col("total_ns", "calls").sum())
+    steps = number.cast(pl.Int64).gather(summed["key"] // len(classes)).alias("step")
     by_step = (
-        sums.with_columns(steps, (pl.col("key") % len(classes)).alias("class"))
+        summed.with_columns(steps, (pl.col("key") % len(classes)).alias("class"))
         .group_by("step", "class")
         .agg(pl.col("total_ns", "calls").sum())
         .sort("step", "class")
@@ -214,14 +220,14 @@ def _by_class(number: pl.Series, inside: Numbers, placed: pl.DataFrame) -> pl.Da
 
 
 def _classes(kernel: pl.Series) -> tuple[pl.Series, Numbers]:
-    """The classes of these names, sorted, and the number of each launch's."""
+    """The classes of these names, sorted, and the number of each category's."""
     kernels = kernel.unique()
     names, codes = kernels.cast(pl.String), kernels.to_physical().to_numpy()
     labels = label_names(names, "name")
     classes, numbers = np.unique(np.array([labels[name] for name in names], dtype=np.object_), return_inverse=True)
     table = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
     table[codes] = numbers
-    return pl.Series(classes.tolist(), dtype=pl.String), table[kernel.to_physical().to_numpy()]
+    return pl.Series(classes.tolist(), dtype=pl.String), table
 
 
 def _placed(start: Numbers, end: Numbers, times: Numbers) -> Numbers:
