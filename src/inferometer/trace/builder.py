@@ -263,7 +263,7 @@ class TraceBuilder:
                 self._write_part(table)
             else:
                 self._merged(table)
-        if self._folder is None and self._held_bytes > self._memory_bytes:
+        if self._folder is None and (self._scratch or self._held_bytes > self._memory_bytes):
             self._spill()
         frames = {table: self.raw(table) for table in {*self._pending, *self._narrowed}}
         facts = blank_facts(facts, self.losses)
