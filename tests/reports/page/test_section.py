@@ -1,14 +1,24 @@
 """Sections stand where they ask to, and a page of two runs says which show one."""
 
+from functools import partial
+
 import pytest
+from tests.traces import trace_of
 
 from inferometer.errors import InferometerError, UnknownName
+from inferometer.reports.page import section
+from inferometer.reports.page.blocks import Block
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection, in_order, page_sections
 
 
 def order(**after: str) -> list[str]:
     sections = {name: PageSection(name, lambda look: None, after=place) for name, place in after.items()}
     return [section.name for section in in_order(sections)]
+
+
+def _block(name: str, _: PageData) -> Block:
+    return Block(name, name)
 
 
 def test_our_sections_begin_with_the_facts_and_end_with_the_notes() -> None:
@@ -27,6 +37,14 @@ def test_two_behind_the_same_one_stand_by_name() -> None:
 
 def test_a_section_may_begin_the_page() -> None:
     assert order(facts="", verdict="facts", early="") == ["early", "facts", "verdict"]
+
+
+def test_a_large_section_is_made_last_and_stands_where_it_asks_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    sections = [PageSection(name, partial(_block, name), is_large=name == "b") for name in "abc"]
+    monkeypatch.setattr(section, "page_sections", lambda: tuple(sections))
+    blocks = section.build_blocks(PageData(trace_of([])), on_progress=made.append)
+    assert (made, [block.name for block in blocks]) == (["a", "c", "b"], ["a", "b", "c"])
 
 
 def test_a_section_behind_one_that_is_not_there_is_refused_with_the_names_that_are() -> None:

@@ -20,11 +20,13 @@ class PageSection:
         name: As progress shows it, and `after` of another one.
         build: Gives the block, or None where it has no place in this page.
         after: The section that this one follows; empty: it begins the page.
+        is_large: Its block takes so much memory until the page is written that it is made after all others.
     """
 
     name: str
     build: Callable[[PageData], Block | None]
     after: str = ""
+    is_large: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class RunSection:
     name: str
     build: Callable[[RunData], Block | None]
     after: str = ""
+    is_large: bool = False
 
 
 AnySection = PageSection | RunSection
@@ -89,12 +92,12 @@ def build_blocks(
             for the candidate, and say so.
         on_progress: Called with the name of each section before it is made.
     """
-    blocks: list[Block] = []
-    for section in page_sections():
+    sections, made = page_sections(), dict[str, list[Block]]()
+    for section in sorted(sections, key=lambda each: each.is_large):
         if on_progress is not None:
             on_progress(section.name)
-        blocks += _blocks_of(section, look, is_beside=is_beside)
-    return blocks
+        made[section.name] = _blocks_of(section, look, is_beside=is_beside)
+    return [block for section in sections for block in made[section.name]]
 
 
 def _blocks_of(section: AnySection, look: PageData, *, is_beside: bool) -> list[Block]:

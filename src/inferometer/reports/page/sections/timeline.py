@@ -140,4 +140,4 @@ def _stacked_bar(name: str, places: Sequence[str], values: Sequence[Any], unit: 
     }
 
 
-SECTION = RunSection("timeline", build, after="findings")
+SECTION = RunSection("timeline", build, after="findings", is_large=True)

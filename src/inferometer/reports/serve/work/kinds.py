@@ -1,6 +1,7 @@
 """The kinds of jobs: a function each, by its name, which leaves files in a kept place and returns plain data."""
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,11 +126,9 @@ def _write_page(look: Any, title: str, place: Path, progress: Progress) -> dict[
     from inferometer.reports.page.document import render_page
     from inferometer.reports.page.section import build_blocks, page_sections
 
-    names = [section.name for section in page_sections()]
-    blocks = build_blocks(
-        look, on_progress=lambda name: progress(f"the section {name}", names.index(name) / (len(names) + 1))
-    )
-    progress("the page", len(names) / (len(names) + 1))
+    parts, done = len(page_sections()) + 1, count()
+    blocks = build_blocks(look, on_progress=lambda name: progress(f"the section {name}", next(done) / parts))
+    progress("the page", next(done) / parts)
     return _written_page(render_page(blocks, title=title), place)
 
 
