@@ -4,20 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.long_columns import FILES, make_long
 
 import inferometer
-from inferometer.analyses import batches, intervals
 from inferometer.findings.first_look import first_look
-from inferometer.trace import lean
-
-ROOT = Path(__file__).parents[2]
-REAL = ROOT.parent / "shared" / "data" / "traces"
-FILES = (
-    *(ROOT / "samples" / name for name in ("decode.json.gz", "nsys.sqlite.gz", "h200/ncu_raw.csv.gz")),
-    *sorted(REAL.glob("kineto/*nccl*")),
-    *sorted(REAL.glob("kineto/v100_graph_branches*")),
-    *sorted(REAL.glob("kineto/mi300_*qwen3*")),
-)
 
 
 def told(path: Path) -> Any:
@@ -39,8 +29,5 @@ def test_length_makes_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch)
     if not path.exists():
         pytest.skip(f"needs {path}")
     short = told(path)
-    monkeypatch.setattr(batches, "AT_ONCE", 50)
-    monkeypatch.setattr(intervals, "_MANY", 1)
-    monkeypatch.setattr(lean, "_AT_ONCE", 50)
-    monkeypatch.setattr(lean, "_LARGE", 0)
+    make_long(monkeypatch)
     assert told(path) == short
