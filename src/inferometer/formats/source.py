@@ -5,6 +5,7 @@ a `.gz` name on plain text is plain text, a cut or damaged stream ends early and
 """
 
 import io
+import math
 import re
 import stat
 import sys
@@ -47,6 +48,11 @@ class Limits:
     def none(cls) -> Self:
         """Nothing is refused: for files that the user trusts."""
         return cls(expansion=None, event_bytes=None, held_bytes=None, lines=None)
+
+    def is_too_much(self, unpacked: int, packed: int) -> bool:
+        """Whether these bytes unpacked from so many are far more than of real files."""
+        most = self.expansion or math.inf
+        return unpacked > max(self.expansion_floor_bytes, most * max(1, packed))
 
 
 class Closes(Protocol):
@@ -347,10 +353,9 @@ class _Unpacker:
     def _check(self, size: int) -> None:
         """Refuse a stream that unpacks to far more than real files do."""
         self._unpacked += size
-        most = self._limits.expansion
-        if most and self._unpacked > max(self._limits.expansion_floor_bytes, most * self._packed):
+        if self._limits.is_too_much(self._unpacked, self._packed):
             raise FormatError(
-                f"{self._name}: unpacks to more than {most:.0f} times its size "
+                f"{self._name}: unpacks to more than {self._limits.expansion:.0f} times its size "
                 f"(limit; {self._unpacked >> 20} MiB out of {max(1, self._packed >> 20)} MiB so far)",
                 hint="If you trust the file, read it with --no-limits, or unpack it and open the result.",
             )

@@ -5,6 +5,7 @@ import random
 import threading
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 import pytest
@@ -109,11 +110,11 @@ def test_no_more_pieces_are_held_than_threads_read_and_one(path: Path, monkeypat
     held, most, lock = [0], [0], threading.Lock()
     fill, read = PackedLaunches._fill, PackedLaunches._read
 
-    def filling(self: PackedLaunches, piece: bytearray, left: bytes) -> int:
+    def filling(self: PackedLaunches, piece: bytearray, left: bytes, text: BinaryIO) -> int:
         with lock:
             held[0] += 1
             most[0] = max(most[0], held[0])
-        return fill(self, piece, left)
+        return fill(self, piece, left, text)
 
     def reading(self: PackedLaunches, piece: bytearray, size: int) -> int | None:
         with lock:

@@ -1,7 +1,9 @@
 """Launches of a compressed file alone: one thread unpacks it piece by piece, others have the library read the pieces.
 
 A piece begins with an event, and is read up to its last separator that isn't among the last bytes of the text so far;
-the next one begins with what follows. As many pieces are there as threads work on, and one that is being filled.
+the next one begins with what follows. As many pieces are there as threads work on, and one that is being filled. It is
+unpacked to where it is read from, in few calls: another thread that imports modules may hold the interpreter for 5 ms
+after each. What isn't one whole stream is for the reader that says what is wrong with it.
 """
 
 import ctypes
@@ -9,9 +11,8 @@ import queue
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from inferometer.errors import InferometerError
 from inferometer.formats.json_text.window import Truncated, Window
@@ -36,18 +37,17 @@ class PackedLaunches(NativeLaunches):
     def __init__(self, library: ctypes.CDLL, path: Path, threads: int) -> None:
         self.library = library
         self._readers = min(threads, _MOST_READERS)
-        with ExitStack() as opened:
-            try:
-                self._stream = opened.enter_context(Source(path).open())
-                text = Window(self._stream)
+        source = Source(path)
+        try:
+            with source.open() as stream:
+                text = Window(stream)
                 go_to_events(text)
-                self._begin = text.offset
+                self._begin = self._place = text.offset
                 self._between = learn_separator(text)
-            except (InferometerError, OSError, Truncated) as error:
-                raise CutFailed from error
-            opened.pop_all()
-        self._stream.unread(bytes(text.buf[text.pos : text.end]))
-        self._place = text.offset  # of what wasn't given to a reader yet, in the text
+            self._file = path.open("rb", buffering=0)
+        except (InferometerError, OSError, Truncated) as error:
+            raise CutFailed from error
+        self._limits = source.limits
         self._parts: list[Future[int | None]] = []
         self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self._left = b""
@@ -76,17 +76,20 @@ class PackedLaunches(NativeLaunches):
         while self._parts:
             if part := self._parts.pop().result():
                 self.library.kineto_free(part)
-        self._stream.close()
+        self._file.close()
 
     def _run(self) -> None:
-        try:
-            with ThreadPoolExecutor(self._readers) as pool:
-                self._unpack(pool)
-        except (CutFailed, InferometerError, OSError, MemoryError):
-            return
-        self._is_whole = self._stream.damage is None and not self._is_over
+        from isal import igzip, isal_zlib
 
-    def _unpack(self, pool: ThreadPoolExecutor) -> None:
+        try:
+            with ThreadPoolExecutor(self._readers) as pool, igzip.open(self._file) as text:  # type: ignore[no-untyped-call]
+                text.seek(self._begin)
+                self._unpack(text, pool)
+        except (CutFailed, OSError, EOFError, MemoryError, isal_zlib.error):  # type: ignore[misc]
+            return
+        self._is_whole = not self._is_over
+
+    def _unpack(self, text: BinaryIO, pool: ThreadPoolExecutor) -> None:
         """Give all pieces to the readers; what then is left is the rest."""
         left, is_last, pieces = b"", False, 0
         while not is_last and not self._is_over:
@@ -94,7 +97,9 @@ class PackedLaunches(NativeLaunches):
                 self._free.put(bytearray(PIECE_BYTES + launches.REST_BYTES))
                 pieces += 1
             piece = self._free.get()
-            end = self._fill(piece, left)
+            end = self._fill(piece, left, text)
+            if self._limits.is_too_much(self._place + end, self._file.tell()):
+                raise CutFailed
             is_last = end < len(piece)
             cut = piece.rfind(self._between.text, 0, max(0, end - launches.REST_BYTES))
             begin_of_left = cut + self._between.opening if cut != -1 else 0
@@ -106,14 +111,14 @@ class PackedLaunches(NativeLaunches):
             self._place += begin_of_left
         self._left = left
 
-    def _fill(self, piece: bytearray, left: bytes) -> int:
+    def _fill(self, piece: bytearray, left: bytes, text: BinaryIO) -> int:
         """Put `left` into it, and behind that what comes next; how much stands there then."""
         end = len(left)
         if end > len(piece):
             raise CutFailed
         with memoryview(piece) as view:
             view[:end] = left
-            while end < len(piece) and (got := self._stream.readinto(view[end:])):
+            while end < len(piece) and (got := text.readinto(view[end:])):  # type: ignore[attr-defined]
                 end += got
         return end
 
