@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from threading import Semaphore
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +19,7 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.timeline.budget import SCHEMA as BUDGET
 from inferometer.errors import UnknownName
 from inferometer.findings.causes import explain
+from inferometer.findings.evidence.turns import taken_turn
 from inferometer.findings.examined import Examined, examine
 from inferometer.findings.finding import SEVERITIES, Finding, Severity, changed_thresholds
 from inferometer.findings.rule import NEEDED, Evidence, Rule
@@ -172,11 +174,20 @@ def _asked(names: Collection[str]) -> list[Rule]:
 
 
 def _ask(rules: Sequence[Rule], evidence: Evidence) -> Iterator[Finding]:
-    """What rules find, in their order; some are asked at once, since those that wait for the same use no processor."""
-    asked = [(copy_context(), rule) for rule in rules]  # threads have no thresholds of their own
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for found in pool.map(lambda each: each[0].run(lambda: list(each[1].find(evidence))), asked):
-            yield from found
+    """What rules find, in their order; `_AT_ONCE` work at once, besides those that wait for what another makes."""
+    turns = Semaphore(_AT_ONCE)
+
+    def ask(rule: Rule) -> list[Finding]:
+        with taken_turn(turns):
+            return list(rule.find(evidence))
+
+    with ThreadPoolExecutor(len(rules) or 1) as pool:
+        asked = []
+        for rule in rules:
+            turns.acquire()  # before there is a thread for it: most are asked by the two that worked before
+            asked.append(pool.submit(copy_context().run, ask, rule))  # threads have no thresholds of their own
+        for each in asked:
+            yield from each.result()
 
 
 def _judged(finding: Finding, changed: Sequence[ChangedThreshold]) -> Finding:

@@ -77,8 +77,11 @@ class LaunchEvidence:
         after. In place of sizes of grid and block there is `shape_hash`: equal for equal sizes, for others as unlikely
         as 64 random bits. Ids of graphs and ops aren't kept.
         """
-        found = self.with_op_calls or self._attribute()
-        hashes, self._shapes = _shapes(self.trace, found.launches.height)
+        with ThreadPoolExecutor(1) as pool:
+            sized = pool.submit(_shapes, self.trace)
+            found = self.with_op_calls or self._attribute()
+            hashes, self._shapes = sized.result()
+        hashes = hashes.extend_constant(0, found.launches.height - hashes.len()).rechunk()
         launches = found.launches.drop(_LARGE, *LAUNCH_SHAPE, *OWNER, strict=False).hstack([hashes])
         found = replace(found, launches=launches.clear(), op_calls=())
         order = _by_time(launches, _LANE)
@@ -325,8 +328,8 @@ class LaunchEvidence:
         return f", {format_duration(time_ns / steps)} per step over {steps:,} steps" if steps > 1 else ""
 
 
-def _shapes(trace: Trace, launches: int) -> tuple[pl.Series, pl.DataFrame]:
-    """`shape_hash` of each of so many launches, 0 for those that are calls alone; and what `LaunchEvidence.shapes` has.
+def _shapes(trace: Trace) -> tuple[pl.Series, pl.DataFrame]:
+    """`shape_hash` of each of the trace's launches; and what `LaunchEvidence.shapes` has.
 
     Sizes that aren't recorded are hashed as 0.
     """
@@ -341,8 +344,7 @@ def _shapes(trace: Trace, launches: int) -> tuple[pl.Series, pl.DataFrame]:
         pl.DataFrame(schema=schema),
         *(each.select("shape_hash", blocks=blocks, threads=threads) for each in different),
     ]
-    hashed = pl.concat(hashes)
-    return hashed.extend_constant(0, launches - hashed.len()).rechunk(), pl.concat(known).unique("shape_hash")
+    return pl.concat(hashes), pl.concat(known).unique("shape_hash")
 
 
 def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":

@@ -5,6 +5,8 @@ from functools import cached_property
 from threading import RLock
 from typing import Any, Generic, Self, TypeVar, overload
 
+from inferometer.findings.evidence.turns import let_others
+
 Made = TypeVar("Made")
 
 
@@ -27,5 +29,10 @@ class locked_cached_property(cached_property[Made], Generic[Made]):  # noqa: N80
     def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Made:
         if instance is None:
             return self
-        with self._making:
+        if self._making.acquire(blocking=False):
+            try:
+                return super().__get__(instance, owner)
+            finally:
+                self._making.release()
+        with let_others(), self._making:
             return super().__get__(instance, owner)
