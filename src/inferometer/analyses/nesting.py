@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches
-from inferometer.analyses.numbering import order_by
+from inferometer.analyses.numbering import order_by, order_in_time
 
 Numbers = NDArray[np.int64]
 _NEVER: Final = int(np.iinfo(np.int64).max)
@@ -95,11 +95,11 @@ def find_innermost(
     found = np.full(len(point_time), -1, dtype=np.int64)
     ranges = order_ranges(range_lane, range_start, range_end)
     ranges = ranges[range_end[ranges] > range_start[ranges]]
-    points = order_points(point_lane, point_time)
-    starts, ends, times = range_start[ranges], range_end[ranges], point_time[points]
-    for of_ranges, of_points in shared_lanes(range_lane[ranges], point_lane[points]):
+    points, lanes, times = sort_points(point_lane, point_time)
+    starts, ends = range_start[ranges], range_end[ranges]
+    for of_ranges, of_points in shared_lanes(range_lane[ranges], lanes):
         inner = _innermost(starts[of_ranges], ends[of_ranges], times[of_points])
-        found[points[of_points]] = np.where(inner < 0, -1, ranges[of_ranges][inner])
+        found[of_points if points is None else points[of_points]] = np.where(inner < 0, -1, ranges[of_ranges][inner])
     return found
 
 
@@ -115,6 +115,12 @@ def order_points(lane: Numbers, time_ns: Numbers) -> Numbers:
     order = np.argsort(time_ns, kind="stable")
     lanes = lane[order]
     return order if (lanes[1:] >= lanes[:-1]).all() else order[order_by(lanes)]
+
+
+def sort_points(lane: Numbers, time_ns: Numbers) -> tuple[Numbers | None, Numbers, Numbers]:
+    """The order by lane and time, and both in it; None where they are in order, as most are: nothing is copied then."""
+    order = order_in_time(lane, time_ns)
+    return (None, lane, time_ns) if order is None else (order, lane[order], time_ns[order])
 
 
 def order_ranges(lane: Numbers, start_ns: Numbers, end_ns: Numbers, rank: Numbers | None = None) -> Numbers:

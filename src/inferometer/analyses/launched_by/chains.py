@@ -18,9 +18,9 @@ from inferometer.analyses.nesting import (
     Nested,
     Numbers,
     find_nested,
-    order_points,
     order_ranges,
     shared_lanes,
+    sort_points,
 )
 from inferometer.analyses.numbering import number_keys
 
@@ -62,9 +62,9 @@ def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers,
     if not len(ranges.lane):
         return found
     order = order_ranges(ranges.lane, ranges.start_ns, ranges.end_ns, ranges.rank)
-    ranges, points = ranges.take(order), order_points(lane, time_ns)
-    for some, moments in shared_lanes(ranges.lane, lane[points]):
-        found[points[moments]] = _nodes(tree, root, ranges, some, time_ns[points[moments]])
+    ranges, (points, lanes, times) = ranges.take(order), sort_points(lane, time_ns)
+    for some, moments in shared_lanes(ranges.lane, lanes):
+        found[moments if points is None else points[moments]] = _nodes(tree, root, ranges, some, times[moments])
     return found
 
 

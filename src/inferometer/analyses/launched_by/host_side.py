@@ -12,7 +12,7 @@ import polars as pl
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Kind, Label
 from inferometer.analyses.launched_by.chains import Ranges, find_chains
 from inferometer.analyses.named_ranges import on_device
-from inferometer.analyses.nesting import Numbers, holds_any, order_points
+from inferometer.analyses.nesting import Numbers, holds_any, sort_points
 from inferometer.analyses.numbering import number_by_first
 from inferometer.trace.lean import has_one
 from inferometer.trace.trace import Trace
@@ -57,8 +57,8 @@ def chains_at(
         "lane"
     )
     lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
-    order = order_points(lane, time)
-    parts = [_ranges(trace, tree, table, threads, lane[order], time[order]) for table in tables]
+    _, lanes, times = sort_points(lane, time)
+    parts = [_ranges(trace, tree, table, threads, lanes, times) for table in tables]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__dataclass_fields__)
     nodes = find_chains(tree, Ranges(*columns), lane, time, root=root)
     paths = moments["path_id"]

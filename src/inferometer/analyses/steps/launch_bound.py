@@ -127,12 +127,14 @@ class _Queued:
         if calls is None or call is None or launches.is_empty():
             return None
         start, dur = (launches[name].to_numpy() for name in ("start_ns", "dur_ns"))
-        order = np.argsort(start, kind="stable")
-        start, end, call = start[order], (start + dur)[order], call[order]
+        if not (start[1:] >= start[:-1]).all():
+            order = np.argsort(start, kind="stable")
+            start, dur, call = start[order], dur[order], call[order]
         known = call >= 0
-        together = np.bincount(call[known], minlength=max(calls.height, 1))
-        called, length = (np.append(calls[name].to_numpy(), 0)[call] for name in ("start_ns", "dur_ns"))
-        return cls(start, end, called + length, length, known, known & (together[call] == 1))
+        is_one = np.bincount(call[known], minlength=max(calls.height, 1)) == 1
+        rows = calls if calls.height else pl.DataFrame({"start_ns": [0], "dur_ns": [0]})
+        called, length = (rows[name].to_numpy()[call] for name in ("start_ns", "dur_ns"))
+        return cls(start, start + dur, np.add(called, length, out=called), length, known, known & is_one[call])
 
     def bound(self, first_ns: int, last_ns: int) -> tuple[Cover, Cover]:
         """Launch-bound time, and idle time that ends with work of an unknown call, both between two moments."""
