@@ -128,7 +128,7 @@ def _parted(around: Host, number: int, dry_ns: int, launch: Launch, *, is_graph:
     begins_ns = start_ns if start_ns - call.end_ns <= 50_000 else call.end_ns
     late = replace(whole, end_ns=begins_ns, cause="host_late" if wait is None else "sync", wait=wait)
     told = [late]
-    if wait is not None and call.start_ns - wait.end_ns > 5_000:
+    if wait is not None and call.start_ns - wait.end_ns > 5_000 and wait.end_ns < start_ns:
         told = [replace(late, end_ns=wait.end_ns), replace(late, start_ns=wait.end_ns, cause="host_late")]
     rest = replace(whole, start_ns=begins_ns, cause="dependency")
     return told if begins_ns == start_ns else [*told, rest]

@@ -286,6 +286,12 @@ def test_the_part_of_a_gap_that_no_wait_explains_names_none() -> None:
     ]
 
 
+@pytest.mark.parametrize("ends_ns", [200_000, 230_000])
+def test_a_wait_that_seems_to_end_after_the_gap_has_all_of_it(ends_ns: int) -> None:
+    trace = trace_of([FIRST, NEXT], calls=[waiting(50_000, ends_ns), call(260_000, 270_000)])
+    assert gaps(trace) == [("sync", 100_000, 100_000)]
+
+
 def test_the_cause_names_are_as_documented() -> None:
     import inferometer.analyses.timeline.gaps as module
 
@@ -352,7 +358,7 @@ def slow_gaps(launches: list[dict[str, Any]], calls: list[dict[str, Any]], devic
         waits = [each for each in calls if slow_wait(each, call, launches) and each["start_ns"] <= dry]
         last = max((each["start_ns"] + each["dur_ns"] for each in waits), default=dry)
         late = "sync" if dry < last <= call["start_ns"] else "host_late"
-        if late == "sync" and call["start_ns"] - last > 5_000:
+        if late == "sync" and call["start_ns"] - last > 5_000 and last < start:
             found.append((device, dry, last - dry, late))
             dry, late = last, "host_late"
         if start - end > 50_000:

@@ -202,8 +202,12 @@ def _lit(cause: str) -> pl.Expr:
 
 
 def _part_waits(gaps: pl.DataFrame) -> pl.DataFrame:
-    """Gaps in which the host, its wait over, took long to call, as two rows each."""
-    took_long = (pl.col("cause") == "sync") & (pl.col("called_ns") - pl.col("wait_end_ns") > LAUNCH_GAP_NS)
+    """Gaps in which the host, its wait over, took long to call, as two rows each.
+
+    A wait that ended no earlier than the gap, since clocks are apart, leaves none of it.
+    """
+    is_within = pl.col("wait_end_ns") < pl.col("start_ns")
+    took_long = (pl.col("cause") == "sync") & (pl.col("called_ns") - pl.col("wait_end_ns") > LAUNCH_GAP_NS) & is_within
     waited = pl.when(took_long).then(pl.col("wait_end_ns")).otherwise(pl.col("start_ns"))
     rest = gaps.filter(took_long).with_columns(pl.col("wait_end_ns").alias("dry_ns"), _lit("host_late").alias("cause"))
     return pl.concat([gaps.with_columns(waited.alias("start_ns")), rest]) if rest.height else gaps
