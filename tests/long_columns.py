@@ -22,4 +22,4 @@ def make_long(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(batches, "AT_ONCE", 50)
     patch.setattr(intervals, "_MANY", 1)
     patch.setattr(lean, "_AT_ONCE", 50)
-    patch.setattr(lean, "_LARGE", 0)
+    patch.setattr(lean, "LARGE", 0)

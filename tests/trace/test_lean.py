@@ -43,14 +43,14 @@ def test_a_lean_table_has_the_same_rows(rows: list[tuple[Any, ...]], same: froze
     table = frame(rows, same)
     where = [pl.col("time") > 4] if is_filtered else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lean, "_LARGE", 0)
+        patch.setattr(lean, "LARGE", 0)
         found = collect_lean(table.lazy(), ["time", "name", "process"], *where)
     assert found.equals(table.filter(*where).select("time", "name", "process"))
     assert found.schema == table.select("time", "name", "process").schema
 
 
 def test_a_column_of_one_value_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean, "_LARGE", 0)
+    monkeypatch.setattr(lean, "LARGE", 0)
     rows = 10_000
     table = pl.DataFrame({"time": range(rows), "rank": [7] * rows, "process": [None] * rows})
     found = collect_lean(table.lazy(), table.columns)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches
 from inferometer.trace.lean import collect_lean, gather, has_one
+from inferometer.trace.shared_columns import made_once, read_columns
 from inferometer.trace.trace import Trace
 
 NO_CALL = -1
@@ -24,6 +25,7 @@ took 2 to 46 μs. In the one that was cut out of a longer one it took 7.8 ms, be
 _SAMPLES = 1_000  # of ids, for the middle one
 _OWNER = ["rank", "process"]
 CALL_KEY = [*_OWNER, "correlation_id"]
+_TIED_BY = {"launches": CALL_KEY, "calls": [*CALL_KEY, "start_ns"]}
 Rows = NDArray[np.int64]
 Calls = NDArray[np.int32]
 
@@ -64,6 +66,15 @@ def find_calls(launches: pl.DataFrame, calls: pl.DataFrame) -> Calls:
                 return first
             found[rows] = first
     return found
+
+
+def calls_of_launches(trace: Trace) -> Calls:
+    """`find_calls` of all launches and calls of a trace, in the order of its tables."""
+
+    def find() -> Calls:
+        return find_calls(*(read_columns(trace, table, names) for table, names in _TIED_BY.items()))
+
+    return made_once(trace, find_calls, find)
 
 
 def when_asked(launches: pl.DataFrame, trace: Trace) -> pl.Series:

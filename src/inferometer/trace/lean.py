@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 _AT_ONCE: Final = 2**20  # rows
-_LARGE: Final = 2**20  # rows, below which nothing is to be gained
+LARGE: Final = 2**20  # rows, below which nothing is to be gained
 
 
 def in_slices(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -25,7 +25,7 @@ def collect_lean(table: pl.LazyFrame, names: Sequence[str], *where: pl.Expr) -> 
 
     Of a large table column by column, each in one piece, and columns of one value lean.
     """
-    if table.select(pl.len()).collect().item() < _LARGE:
+    if table.select(pl.len()).collect().item() < LARGE:
         return table.filter(*where).select(names).collect()
     holds = table.select(pl.all_horizontal(where)).collect().to_series() if where else None
     wanted = None if holds is None or holds.all() else holds

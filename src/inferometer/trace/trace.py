@@ -16,6 +16,7 @@ from inferometer.errors import InputError
 from inferometer.privacy.metadata import Names
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
+from inferometer.trace.shared import Shared
 from inferometer.trace.tables import ALL_TABLES, REPEATED_TEXT, TABLES
 
 
@@ -33,7 +34,8 @@ class Trace:
     that the source can't fill is there and empty; asking for one that was not *read* raises `InputError`, since an
     empty answer would be a wrong one. `scope` names those that were read; the losses of a store may count more. Close
     it (or use `with`) to drop temporary files early. `names` are people and machines that the source named next to its
-    events: what a copy to share must not hold; they are known to who opened the source, and written nowhere.
+    events: what a copy to share must not hold; they are known to who opened the source, and written nowhere. `shared`
+    is of `shared_columns`.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Trace:
         self.names = names or Names()
         self.scope = losses.scope if scope is None else scope
         self.tables = _Tables(frames, self.scope, facts.source)
+        self.shared: Shared | None = None
         self._scratch = scratch
         self._finalizer = weakref.finalize(self, scratch.cleanup) if scratch else None
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import CALL, CALL_KEY, find_calls, known_rows
+from inferometer.analyses.correlation import CALL, CALL_KEY, calls_of_launches, find_calls, known_rows
 from inferometer.analyses.launched_by.captured import captured_launches
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
 from inferometer.analyses.launched_by.host_side import NEEDED as HOST_NEEDED
@@ -19,6 +19,7 @@ from inferometer.analyses.launched_by.host_side import THREAD, chains_at
 from inferometer.analyses.selection import Selection
 from inferometer.names.apis import api_kind
 from inferometer.trace.lean import collect_lean, gather
+from inferometer.trace.shared_columns import read_columns
 from inferometer.trace.trace import Trace
 
 How = Literal[
@@ -64,29 +65,33 @@ def find_launched(
         more: Further columns of `launches` to keep.
     """
     columns = [name for name in NEEDED["calls"] if name not in ("kernel", *SIZES)]
-    chosen = _work(trace, selection, more)
-    work = collect_lean(chosen, chosen.collect_schema().names())
-    calls = collect_lean(trace.compact("calls"), columns)
-    called = _moments(trace, tree, calls, known_rows(find_calls(work, calls)), root)
+    work, is_whole = _work(trace, selection, more)
+    calls = read_columns(trace, "calls", columns)
+    call = calls_of_launches(trace) if is_whole else find_calls(work, calls)
+    called = _moments(trace, tree, calls, known_rows(call), root)
     joined = pl.concat([work, called], how="horizontal")
     has_calls = calls.height > 0
-    del work, calls, called
+    del work, calls, called, call
     queued = joined.with_columns(_replays(joined))
     del joined
     how = _how(queued, has_calls=has_calls)
     return _from_ops(trace, tree, root, queued.drop("is_graph").with_columns(how))
 
 
-def _work(trace: Trace, selection: Selection, more: Sequence[str]) -> pl.LazyFrame:
-    names = [name for name in NEEDED["launches"] if name not in SIZES]
-    launches = selection.apply(trace, compact=True).select(*names, *more)
+def _work(trace: Trace, selection: Selection, more: Sequence[str]) -> tuple[pl.DataFrame, bool]:
+    """The launches selected, captured ones last; and whether they are those of the trace, no more and no less."""
+    names = [*(name for name in NEEDED["launches"] if name not in SIZES), *more]
+    launches = selection.apply(trace, compact=True).select(names)
     sizes = [name for name in more if name in SIZES]
     captured = captured_launches(trace, selection, *sizes).drop("thread").collect()
-    parts = [launches.with_columns(pl.lit(value=False).alias("is_captured"))]
+    ran = pl.lit(value=False).alias("is_captured")
     if captured.height:
         kind = pl.lit("kernel").cast(pl.Categorical).alias("kind")
-        parts.append(captured.lazy().with_columns(kind, pl.lit(value=True).alias("is_captured")))
-    return pl.concat(parts, how="diagonal_relaxed") if len(parts) > 1 else parts[0]
+        both = [launches.with_columns(ran), captured.lazy().with_columns(kind, pl.lit(value=True).alias("is_captured"))]
+        return collect_lean(pl.concat(both, how="diagonal_relaxed"), [*names, "is_captured"]), False
+    if selection.conditions(trace):
+        return collect_lean(launches, names).with_columns(ran), False
+    return read_columns(trace, "launches", names).with_columns(ran), True
 
 
 def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: pl.Series, root: int) -> pl.DataFrame:

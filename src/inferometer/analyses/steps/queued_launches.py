@@ -1,12 +1,14 @@
 """The launches of the process whose steps are looked at, each with its call: read once for all that asks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import polars as pl
 
-from inferometer.analyses.correlation import CALL_KEY, Calls, asked_by, find_calls
+from inferometer.analyses.correlation import CALL_KEY, Calls, asked_by, calls_of_launches, find_calls
 from inferometer.trace.lean import collect_lean
+from inferometer.trace.shared_columns import read_columns
 from inferometer.trace.trace import Trace
 
 NEEDED = {  # the columns of each table that are read
@@ -32,12 +34,21 @@ class QueuedLaunches:
         own = [pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64))]
         if process is not None:
             own.append(pl.col("process").is_null() | (pl.col("process") == process))
-        launches = collect_lean(trace.compact("launches"), NEEDED["launches"], *own)
+        launches = _of_owner(trace, "launches", own)
         if "calls" not in trace.scope:
             return cls(launches, None, None)
-        calls = collect_lean(trace.calls, NEEDED["calls"], own[0])
-        return cls(launches, calls, find_calls(launches, calls))
+        calls = _of_owner(trace, "calls", own[:1])
+        counts = pl.collect_all([trace.compact(table).select(pl.len()) for table in ("launches", "calls")])
+        is_all = [launches.height, calls.height] == [count.item() for count in counts]
+        return cls(launches, calls, calls_of_launches(trace) if is_all else find_calls(launches, calls))
 
     def asked_ns(self) -> pl.Series:
         """When the host asked for each launch, as `correlation.when_asked`."""
         return asked_by(self.launches, self.calls, self.call)
+
+
+def _of_owner(trace: Trace, table: str, own: Sequence[pl.Expr]) -> pl.DataFrame:
+    """The columns `NEEDED` of the rows that all of `own` hold for, which mostly are all."""
+    if trace.compact(table).select(pl.all_horizontal(own).all()).collect().item():
+        return read_columns(trace, table, NEEDED[table])
+    return collect_lean(trace.compact(table), NEEDED[table], *own)

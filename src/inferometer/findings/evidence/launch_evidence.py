@@ -19,6 +19,7 @@ from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER
 from inferometer.analyses.numbering import find_rows
 from inferometer.findings.evidence.locked_property import locked_cached_property
 from inferometer.trace.lean import aggregate, gather, has_one, in_slices
+from inferometer.trace.shared_columns import sharing
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
@@ -114,7 +115,7 @@ class LaunchEvidence:
     def _attribute(self, *, with_op_calls: bool = False) -> "Attribution":
         from inferometer.analyses.launched_by.attribution import attribute
 
-        with ThreadPoolExecutor(1) as pool:
+        with sharing(self.trace), ThreadPoolExecutor(1) as pool:
             steps = pool.submit(lambda: self.steps)  # nearly every rule asks for them, too
             found = attribute(self.trace, with_op_calls=with_op_calls, with_sizes=with_op_calls)
             steps.result()

@@ -8,15 +8,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches
-from inferometer.analyses.correlation import CALL_KEY, NO_CALL, find_calls
+from inferometer.analyses.correlation import NO_CALL, calls_of_launches
 from inferometer.analyses.timeline.lanes.drawn import Drawn, draw
 from inferometer.analyses.timeline.lanes.events import LONGEST_NS, NO_TIE, Category, Lane, Lanes, Numbers, Samples
 from inferometer.analyses.timeline.lanes.samples import find_samples
 from inferometer.analyses.timeline.lanes.sources import find_pieces
-from inferometer.trace.lean import collect_lean
 from inferometer.trace.trace import Trace
 
-_TIED = {"launches": CALL_KEY, "calls": [*CALL_KEY, "start_ns"]}  # by what
+_TIED = ("launches", "calls")
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +119,9 @@ def _ties(trace: Trace, places: dict[str, Numbers], count: int) -> Numbers:
         count: How many events there are.
     """
     tie = np.full(count, NO_TIE)
-    if places.keys() != _TIED.keys():
+    if len(places) < len(_TIED):
         return tie
-    launches, calls = (collect_lean(trace.compact(table), names) for table, names in _TIED.items())
-    called = find_calls(launches, calls)
+    called = calls_of_launches(trace)
     for batch in batches(len(called)):
         call, of = called[batch], places["launches"][batch]
         known = (call != NO_CALL) & (of != NO_TIE)
