@@ -14,6 +14,7 @@ from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_label
 from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import Values, log_counts
 from inferometer.reports.page.section import RunSection
+from inferometer.trace.lean import collect_lean
 from inferometer.units import format_duration
 
 KERNELS = 12
@@ -21,6 +22,7 @@ BINS = 40
 _TITLE = "Durations of kernels"
 _UNIT = TimeUnit("μs", 1_000)  # one for all kernels, since one axis shows them in turn
 _NEEDS = "The trace would need single launches of kernels"
+_NONE = -1  # not one of the kernels that are drawn
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,20 @@ def _read(run: RunData) -> list[_Durations]:
     """Of the kernels with the most time that ran more than once; launches of 0 ns have no place on a log axis."""
     repeated = run.kernels.frame.filter(pl.col("count") > 1, pl.col("max_ns") > 0)
     chosen = repeated.sort("total_ns", "kernel", descending=[True, False])["kernel"].head(KERNELS).to_list()
-    launches = run.trace.compact("launches").filter(pl.col("kind").cast(pl.String) == "kernel")
-    names = launches.select(pl.col("kernel").unique().cast(pl.String)).collect()["kernel"]
-    spellings = {name: label for name, label in label_names(names, "name").items() if label in chosen}
-    own = launches.filter(pl.col("kernel").is_in(list(spellings)), pl.col("dur_ns") > 0)
-    times = own.select(pl.col("kernel").cast(pl.String).replace(spellings), "dur_ns").collect()
-    by_kernel = {kernel: rows["dur_ns"] for (kernel,), rows in times.partition_by("kernel", as_dict=True).items()}
+    is_kernel = pl.col("kind").cast(pl.String) == "kernel"
+    launches = collect_lean(run.trace.compact("launches"), ("kernel", "dur_ns"), is_kernel)
+    kernels, times_ns = launches["kernel"], launches["dur_ns"].to_numpy()
+    names = kernels.unique()
+    codes, number = names.to_physical().to_numpy(), {kernel: i for i, kernel in enumerate(chosen)}
+    spellings = label_names(names.cast(pl.String), "name")
+    of_code = np.full(int(codes.max(initial=0)) + 1, _NONE, dtype=np.int16)
+    of_code[codes] = [number.get(spellings[name], _NONE) for name in names.cast(pl.String)]
+    which = of_code[kernels.to_physical().to_numpy()]
     labels = kernel_labels(chosen)
-    return [_Durations(kernel, labels[kernel], by_kernel[kernel].cast(pl.Float64).to_numpy()) for kernel in chosen]
+    return [
+        _Durations(kernel, labels[kernel], times_ns[(which == i) & (times_ns > 0)].astype(np.float64))
+        for i, kernel in enumerate(chosen)
+    ]
 
 
 def _quartiles(every: Sequence[_Durations]) -> Chart:
