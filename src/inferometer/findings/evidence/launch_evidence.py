@@ -233,7 +233,7 @@ class LaunchEvidence:
         """Every idle gap with its cause: columns of `timeline.gaps`, those of the launch that ended it, and its kind.
 
         `process`, `thread`, `node` and `is_replay` are the launch's, null where its call isn't known. `kind` and `gap`
-        are as `idle_kinds` says. `device` is categorical.
+        are as `idle_kinds` says. `device` is categorical. `wait_end_ns` is in `after_waits` alone.
         """
         from inferometer.analyses.timeline.gaps import ROW, find_gaps
         from inferometer.findings.evidence.idle_kinds import with_kinds
@@ -242,9 +242,17 @@ class LaunchEvidence:
         row = gaps.select(pl.when(pl.col("called_ns").is_not_null()).then(ROW)).to_series()
         ended = gather(self.device_work.launches.select(_CALLED), row)
         lane = (*_PLACE, "process", "thread", "called_ns")
-        return with_kinds(
+        found = with_kinds(
             pl.concat([gaps.drop(ROW), ended], how="horizontal"), self.work.select(lane).filter(self.is_alone)
         )
+        self._after_waits = found.filter(pl.col("waited_in").is_not_null())
+        return found.drop("wait_end_ns")
+
+    @property
+    def after_waits(self) -> pl.DataFrame:
+        """Those of `gaps` before which the host waited, with `wait_end_ns`, when it no longer did."""
+        _ = self.gaps
+        return self._after_waits
 
     def idle_ns(self, rank: int | None, device: str | None, kind: "IdleKind") -> int:
         """The idle time of this kind at a place."""

@@ -39,8 +39,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if launches is None:
         return
     is_near = (pl.col("cause") == "sync") | (pl.col("gap_ns") < LONG_GAP_NS)
-    after_waits = launches.gaps.filter(pl.col("waited_in").is_not_null())
-    gaps = after_waits.filter(is_near)
+    gaps = launches.after_waits.filter(is_near)
     has_steps = len(launches.step_starts_ns) > 0
     waits = _inside_steps(evidence, launches, gaps) if has_steps else gaps
     grave = grave_place(launches, waits, "gap_ns", _SCALE if has_steps else _WITHOUT_STEPS)
@@ -60,7 +59,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         evidence=(
             _lost(launches, count, idle_ns),
             *(_site(row, launches) for row in sites.head(_SHOWN).iter_rows(named=True)),
-            *_later(place.of(after_waits.filter(~is_near)), place.of(waits)),
+            *_later(place.of(launches.after_waits.filter(~is_near)), place.of(waits)),
             "The last wait of each step isn't counted: a step may need one, to read its result."
             if has_steps
             else "Steps aren't known: one wait per step may be needed, to read its result.",
