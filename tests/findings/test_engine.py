@@ -79,6 +79,18 @@ def test_what_a_rule_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
         find_findings(trace_of())
 
 
+def test_what_is_done_beside_is_done_once_and_what_it_raises_is_raised() -> None:
+    done: list[int] = []
+    find_findings(trace_of([]), rules=["idle_device"], beside=lambda: done.append(1))
+    assert done == [1]
+
+    def fail() -> None:
+        raise InputError("no")
+
+    with pytest.raises(InputError, match="no"):
+        find_findings(trace_of([]), rules=["idle_device"], beside=fail)
+
+
 def test_every_severity_is_one_of_four() -> None:
     assert SEVERITIES == ("high", "medium", "low", "info")
 

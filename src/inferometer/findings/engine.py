@@ -4,7 +4,7 @@ Gravest first, then by the time at stake; what another finding explains stands r
 hold several runs: each is looked at alone, since lengths of contexts and medians mean nothing across runs.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -110,6 +110,7 @@ def find_findings(
     launches: "LaunchEvidence | None" = None,
     most_launches: int | None = None,
     thresholds: Mapping[str, float] = MappingProxyType({}),
+    beside: Callable[[], object] | None = None,
 ) -> Findings:
     """What to look at first in a run.
 
@@ -123,6 +124,7 @@ def find_findings(
         launches: What the analyses make of the trace's launches, where somebody asks them besides the rules.
         most_launches: Don't ask about launches where the trace has more.
         thresholds: Shares to judge by in place of the rules' own, by name (`idle_device.low`).
+        beside: Called on a thread as soon as all rules were begun, when there is nothing that these could do meanwhile.
 
     Raises:
         InputError: One of these tables was not read, or there is no such threshold.
@@ -145,8 +147,9 @@ def find_findings(
             most_launches=most_launches,
         )
         with changed_thresholds({each.name: each.value for each in changed}):
-            for finding in _ask(asked, evidence):
+            for finding in _ask(asked, evidence, beside):
                 found.setdefault(finding, []).append(run)
+        beside = None
         looked_at.append(evidence.launches)
     named = explain([_named(_judged(finding, changed), runs) for finding, runs in found.items()])
     return Findings(
@@ -173,7 +176,7 @@ def _asked(names: Collection[str]) -> list[Rule]:
     return [rule for name, rule in known.items() if not names or name in names]
 
 
-def _ask(rules: Sequence[Rule], evidence: Evidence) -> Iterator[Finding]:
+def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Callable[[], object] | None) -> Iterator[Finding]:
     """What rules find, in their order; `_AT_ONCE` work at once, besides those that wait for what another makes."""
     turns = Semaphore(_AT_ONCE)
 
@@ -181,11 +184,19 @@ def _ask(rules: Sequence[Rule], evidence: Evidence) -> Iterator[Finding]:
         with taken_turn(turns):
             return list(rule.find(evidence))
 
-    with ThreadPoolExecutor(len(rules) or 1) as pool:
+    def also() -> list[Finding]:
+        with taken_turn(turns):
+            if beside is not None:
+                beside()
+            return []
+
+    with ThreadPoolExecutor(len(rules) + 1) as pool:
         asked = []
         for rule in rules:
             turns.acquire()  # before there is a thread for it: most are asked by the two that worked before
             asked.append(pool.submit(copy_context().run, ask, rule))  # threads have no thresholds of their own
+        turns.acquire()
+        asked.append(pool.submit(also))
         for each in asked:
             yield from each.result()
 

@@ -80,6 +80,12 @@ def first_look(
 
         launches = LaunchEvidence(trace, device=device)
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
+    summaries: list[Summary] = []
+
+    def sum_up() -> None:
+        gaps = launches.gaps if launches is not None and count else None
+        summaries.append(summarize(trace, top=top, raw=raw, gaps=gaps))
+
     findings = find_findings(
         trace,
         model=model,
@@ -89,13 +95,12 @@ def first_look(
         launches=launches,
         most_launches=MOST_LAUNCHES,
         thresholds=thresholds,
+        beside=sum_up,
     )
-    gaps = None
     if launches is not None:
-        gaps = launches.made_gaps
         launches.release()
     return FirstLook(
-        summary=summarize(trace, top=top, raw=raw, gaps=gaps),
+        summary=summaries[0],
         findings=findings,
         steps=steps,
         losses=trace.losses,

@@ -139,11 +139,6 @@ class LaunchEvidence:
         """`roofline`, if it was asked for."""
         return self.roofline if "roofline" in vars(self) else None
 
-    @property
-    def made_gaps(self) -> pl.DataFrame | None:
-        """`gaps`, if they were asked for."""
-        return self.gaps if "gaps" in vars(self) else None
-
     @locked_cached_property
     def work(self) -> pl.DataFrame:
         """Launches with times, in order of device, stream and start; columns of `attribution.launches`.
