@@ -12,7 +12,7 @@ from inferometer.analyses.timeline.work import PLACE
 from inferometer.trace.lean import aggregate
 
 TINY_NS: Final = 3_000
-"""A launch takes the host 2 to 5 μs, and a kernel that does nothing takes the device 1 to 2 μs."""
+"""Kernels below this are launches more than work (see the rule `launch_bound`)."""
 
 _GAPS = (*PLACE, "gap", "gap_ns", "called_ns", "node")
 

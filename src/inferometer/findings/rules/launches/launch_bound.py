@@ -5,8 +5,9 @@ The time has two parts, on the device where they have the largest share of its w
 - idle gaps of the rhythm of launching (`evidence.idle_kinds`): the call for the next work returned after the device had
   gone idle, and no more time passed than is usual between launches. Kernels of any size may wait like this. Longer
   gaps are `idle_device`'s matter, those after a wait of the host `sync_points`';
-- kernels below 3 μs that calls of their own launched, with the pause of the device before each: such kernels are
-  launches more than work, even where the host is ahead.
+- kernels below 3 μs that calls of their own launched, with the pause of the device before each. A launch takes the host
+  2 to 5 μs, and a kernel that does nothing takes the device 1 to 2 μs: such kernels are launches more than work, even
+  where the host is ahead.
 
 Work of graph replays doesn't count: one call queues it all. What a graph would save is an estimate, and reported as
 one: all of the gaps but what a replay leaves between its kernels. That is taken from the trace where it has replays,
