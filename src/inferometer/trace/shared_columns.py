@@ -38,4 +38,5 @@ def read_columns(trace: Trace, table: str, names: Sequence[str]) -> pl.DataFrame
 
 def made_once(trace: Trace, key: Hashable, make: Callable[[], Made]) -> Made:
     """What `make` gives, or gave for this key since sharing began."""
-    return make() if trace.shared is None else trace.shared.once(key, make)
+    shared = trace.shared  # which another thread may end meanwhile
+    return make() if shared is None else shared.once(key, make)

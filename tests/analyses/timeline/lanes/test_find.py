@@ -60,6 +60,20 @@ def test_lanes_are_streams_then_threads_from_the_earliest_time_on() -> None:
     assert [lane.group for lane in line.lanes] == ["gpu:0"] * 3 + ["process 1, thread 2"] * 3
 
 
+@pytest.mark.parametrize("start_ns", [2**61, 2**62 + 5, 2**63 - 200, -(2**63)])
+def test_times_at_the_end_of_all_numbers_are_drawn(start_ns: int) -> None:
+    line = lanes_of(trace_of([{"stream": 7, "start_ns": start_ns + at, "dur_ns": 50} for at in (0, 20, 90)]))
+    assert (line.origin_ns, line.start_ns.tolist(), line.dur_ns.tolist()) == (start_ns, [0, 90, 20], [50] * 3)
+
+
+@pytest.mark.parametrize(
+    ("start_ns", "dur_ns"), [(2**62, 2**62), (2**62, 2**63 - 1), (-(2**63), 2**63 - 1), (0, 2**53)]
+)
+def test_times_too_far_apart_have_no_lanes(start_ns: int, dur_ns: int) -> None:
+    times = [(start_ns, dur_ns), (start_ns, 5), (start_ns + 9, dur_ns)]
+    assert find_lanes(trace_of([{"start_ns": start, "dur_ns": dur} for start, dur in times])) is None
+
+
 def test_work_is_tied_to_the_call_that_queued_it() -> None:
     line = lanes_of(
         trace_of(

@@ -15,6 +15,7 @@ from inferometer.analyses.timeline.lanes.rows import MOST_ROWS, stack_rows
 from inferometer.analyses.timeline.lanes.sources import Piece, Place
 
 _Number = TypeVar("_Number", np.int64, np.int32)
+_LARGE_NS = 2**62  # sums of smaller times are exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +47,11 @@ class Drawn:
         names: What they are called.
         sorts: Of each name.
         summed_ns: Time of all events of each name, whether they are drawn or not.
-        bounds_ns: The first start, and a time that no end is behind; whole numbers of any size.
+        bounds_ns: Of `bounds_of`.
         lanes: One for each place.
         row: The table's row of each event. Shape (n,), as the next three.
-        start_ns: On the trace's clock.
+        base_ns: What starts count from, on the trace's clock.
+        start_ns: From there.
         dur_ns: At least 0.
         name: A place in `names`.
     """
@@ -62,18 +64,21 @@ class Drawn:
     bounds_ns: tuple[int, int]
     lanes: Sequence[DrawnLane]
     row: Numbers
+    base_ns: int
     start_ns: Numbers
     dur_ns: Numbers
     name: NDArray[np.int32]
 
 
 def draw(piece: Piece) -> Drawn:
-    """Order the events of a piece, which has at least one."""
-    bounds = _bounds(piece)
+    """Order the events of a piece, which has at least one, and is shorter than `LONGEST_NS`."""
+    bounds = bounds_of(piece)
+    base_ns = bounds[0] if bounds[1] >= _LARGE_NS else 0
+    starts = piece.start_ns - base_ns if base_ns else piece.start_ns
     dur = piece.dur_ns if (piece.dur_ns >= 0).all() else np.maximum(piece.dur_ns, 0)
-    order = order_ranges(piece.lane, piece.start_ns, piece.start_ns + dur)
+    order = order_ranges(piece.lane, starts, starts + dur)
     edges = np.searchsorted(piece.lane[order], np.arange(len(piece.places) + 1)).tolist()
-    start, dur_in_order = _take(piece.start_ns, order), _take(dur, order)
+    start, dur_in_order = _take(starts, order), _take(dur, order)
     lanes, kept, count = [], [], 0
     for number, place in enumerate(piece.places):
         begin, end = edges[number : number + 2]
@@ -95,16 +100,18 @@ def draw(piece: Piece) -> Drawn:
         bounds_ns=bounds,
         lanes=lanes,
         row=order,
-        start_ns=_take(piece.start_ns, order),
+        base_ns=base_ns,
+        start_ns=_take(starts, order),
         dur_ns=_take(dur, order),
         name=_take(piece.code.astype(np.int32), order),
     )
 
 
-def _bounds(piece: Piece) -> tuple[int, int]:
+def bounds_of(piece: Piece) -> tuple[int, int]:
+    """Its first start, and a time that no end is behind; whole numbers of any size."""
     first, last = int(piece.start_ns.min()), int(piece.start_ns.max())
     longest = int(piece.dur_ns.max())
-    exact = last + longest < 2**62
+    exact = last + longest < _LARGE_NS
     return first, int((piece.start_ns + piece.dur_ns).max()) if exact else last + longest
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches
 from inferometer.analyses.correlation import NO_CALL, calls_of_launches
-from inferometer.analyses.timeline.lanes.drawn import Drawn, draw
+from inferometer.analyses.timeline.lanes.drawn import Drawn, bounds_of, draw
 from inferometer.analyses.timeline.lanes.events import LONGEST_NS, NO_TIE, Category, Lane, Lanes, Numbers, Samples
 from inferometer.analyses.timeline.lanes.samples import find_samples
 from inferometer.analyses.timeline.lanes.sources import find_pieces
@@ -34,7 +34,12 @@ def find_lanes(trace: Trace, steps: pl.DataFrame | None = None) -> Lanes | None:
         trace: The recording. Tables that were not read have no lanes.
         steps: `step`, `phase`, `start_ns` and `wall_ns` of its steps, on the trace's clock.
     """
-    pieces = [draw(piece) for piece in find_pieces(trace, steps)]
+    pieces = []
+    for piece in find_pieces(trace, steps):
+        first_ns, last_ns = bounds_of(piece)
+        if last_ns - first_ns >= LONGEST_NS:
+            return None
+        pieces.append(draw(piece))
     samples = find_samples(trace, 0)
     bounds = [piece.bounds_ns for piece in pieces]
     bounds += [(int(each.time_ns[0]), int(each.time_ns[-1])) for each in samples]
@@ -62,7 +67,7 @@ def _joined(trace: Trace, pieces: list[Drawn], span: tuple[int, int], samples: t
         piece = pieces.pop(0)
         place = np.full(piece.rows, NO_TIE) if piece.table in _TIED else None
         for lane, to in zip(piece.lanes, slices, strict=True):
-            np.subtract(piece.start_ns[lane.at], origin_ns, out=start[to])
+            np.subtract(piece.start_ns[lane.at], origin_ns - piece.base_ns, out=start[to])
             dur[to] = piece.dur_ns[lane.at]
             np.add(piece.name[lane.at], first_name, out=name[to])
             if place is not None:
