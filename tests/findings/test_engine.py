@@ -19,6 +19,7 @@ from inferometer.errors import InputError, UnknownName
 from inferometer.findings import engine, first_look
 from inferometer.findings.causes import EXPLAINS, explain
 from inferometer.findings.engine import Findings, find_findings, known_rules
+from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.examined import Examined
 from inferometer.findings.finding import SEVERITIES, Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
@@ -322,7 +323,10 @@ def test_a_first_look_at_very_many_launches_leaves_the_rules_about_them_out_and_
     trace = inferometer.open(Path(__file__).parents[2] / "samples" / "decode.json.gz")
     assert first_look.first_look(trace).findings.findings
     monkeypatch.setattr(first_look, "MOST_LAUNCHES", 100)
-    look = first_look.first_look(trace)
+    launches = LaunchEvidence(trace)
+    look = first_look.first_look(trace, launches=launches)
+    assert not {"attribution", "steps", "gaps"} & vars(launches).keys()  # nobody asked, neither rules nor the summary
+    assert first_look.first_look(trace).as_json() == look.as_json()
     assert look.findings.findings == ()
     assert "for 786 of them" in remarks_of(look)[-1]
     assert any("is idle" in remark for remark in remarks_of(look))
