@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from inferometer.analyses.numbering import (
     find_rows,
+    is_among,
     number_by_first,
     number_keys,
     number_rows,
@@ -60,6 +61,20 @@ def test_order_is_by_number_and_time_and_equal_rows_stay(rows: list[tuple[int, i
     asked = sorted(range(len(rows)), key=lambda i: rows[i])
     assert (asked if order is None else order.tolist()) == asked
     assert (order is None) == (asked == list(range(len(rows))))
+
+
+@given(st.lists(st.integers(0, 9), max_size=12))
+def test_order_of_equal_numbers_is_that_of_time(times: list[int]) -> None:
+    order = order_in_time(None, np.array(times, dtype=np.int64))
+    found = list(range(len(times))) if order is None else order.tolist()
+    assert found == sorted(range(len(times)), key=lambda row: times[row])
+    assert (order is None) == (times == sorted(times))
+
+
+@given(st.lists(st.integers(-5, 5), max_size=12), st.lists(st.integers(-5, 5), max_size=6))
+def test_values_among_others_are_told(values: list[int], known: list[int]) -> None:
+    columns = (np.array(column, dtype=np.int64) for column in (values, sorted(known)))
+    assert is_among(*columns).tolist() == [value in known for value in values]
 
 
 def test_numbers_beyond_16_bits_are_put_in_order_too() -> None:

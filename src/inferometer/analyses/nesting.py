@@ -111,10 +111,9 @@ def _innermost(starts: Numbers, ends: Numbers, times: Numbers) -> Numbers:
 
 
 def order_points(lane: Numbers, time_ns: Numbers) -> Numbers:
-    """The order by lane and time, equal ones as they are; both come nearly sorted, which a stable sort knows to use."""
-    order = np.argsort(time_ns, kind="stable")
-    lanes = lane[order]
-    return order if (lanes[1:] >= lanes[:-1]).all() else order[order_by(lanes)]
+    """The order by lane and time, equal ones as they are."""
+    order = order_in_time(lane, time_ns)
+    return np.arange(len(lane)) if order is None else order
 
 
 def sort_points(lane: Numbers, time_ns: Numbers) -> tuple[Numbers | None, Numbers, Numbers]:

@@ -150,21 +150,32 @@ def sum_by(number: NDArray[np.integer[Any]], values: Numbers, size: int) -> Numb
     return summed
 
 
-def order_in_time(number: NDArray[np.integer[Any]], time_ns: Numbers) -> Numbers | None:
+def is_among(values: Numbers, known: Numbers) -> NDArray[np.bool_]:
+    """Whether each value is one of the known ones, which are in order."""
+    found = np.zeros(len(values), dtype=np.bool_)
+    for part in batches(len(values)) if len(known) else ():
+        at = np.minimum(np.searchsorted(known, values[part]), len(known) - 1)
+        found[part] = known[at] == values[part]
+    return found
+
+
+def order_in_time(number: NDArray[np.integer[Any]] | None, time_ns: Numbers) -> Numbers | None:
     """The places of rows in the order of number, then time; equal ones stay as they are.
 
     Args:
-        number: From 0. Shape (rows,).
+        number: From 0. Shape (rows,); None: all have the same.
         time_ns: Shape (rows,).
 
     Returns:
         Shape (rows,); None where the rows are in order already.
     """
-    is_later = (number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & (time_ns[1:] >= time_ns[:-1]))
+    is_later = time_ns[1:] >= time_ns[:-1]
+    if number is not None:
+        is_later = (number[1:] > number[:-1]) | ((number[1:] == number[:-1]) & is_later)
     if is_later.all():
         return None
     order = np.argsort(time_ns, kind="stable")
-    return order[order_by(number[order])]
+    return order if number is None else order[order_by(number[order])]
 
 
 def _numbered(column: pl.DataFrame) -> tuple[Numbers, list[object]]:

@@ -5,12 +5,13 @@ hold several runs: each is looked at alone, since lengths of contexts and median
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Semaphore
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 import polars as pl
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
 
+Made = TypeVar("Made")
 _AT_ONCE = 2  # rules
 _SCHEMA = pl.Schema(
     {
@@ -180,25 +182,24 @@ def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Callable[[], object]
     """What rules find, in their order; `_AT_ONCE` work at once, besides those that wait for what another makes."""
     turns = Semaphore(_AT_ONCE)
 
-    def ask(rule: Rule) -> list[Finding]:
-        with taken_turn(turns):
-            return list(rule.find(evidence))
+    def find(rule: Rule) -> list[Finding]:
+        return list(rule.find(evidence))
 
-    def also() -> list[Finding]:
+    def in_turn(make: Callable[[], Made]) -> Made:
         with taken_turn(turns):
-            if beside is not None:
-                beside()
-            return []
+            return make()
+
+    def begin(make: Callable[[], Made]) -> Future[Made]:
+        turns.acquire()  # before there is a thread for it: most work is done by the two that worked before
+        return pool.submit(copy_context().run, in_turn, make)  # threads have no thresholds of their own
 
     with ThreadPoolExecutor(len(rules) + 1) as pool:
-        asked = []
-        for rule in rules:
-            turns.acquire()  # before there is a thread for it: most are asked by the two that worked before
-            asked.append(pool.submit(copy_context().run, ask, rule))  # threads have no thresholds of their own
-        turns.acquire()
-        asked.append(pool.submit(also))
+        asked = [begin(partial(find, rule)) for rule in rules]
+        other = begin(beside) if beside else None
         for each in asked:
             yield from each.result()
+        if other:
+            other.result()
 
 
 def _judged(finding: Finding, changed: Sequence[ChangedThreshold]) -> Finding:

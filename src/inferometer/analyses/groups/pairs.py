@@ -14,6 +14,7 @@ from inferometer.analyses.groups.learned import Lessons
 from inferometer.analyses.groups.ordered_launches import NONE, Ordered, named, thread_gaps
 from inferometer.analyses.groups.rules import GROUPED, hits_of, rule_of
 from inferometer.analyses.groups.wilson import lower_bound
+from inferometer.analyses.numbering import is_among
 
 _Value = TypeVar("_Value", np.int64, np.int32, np.bool_)
 
@@ -63,15 +64,8 @@ def find_edges(work: Ordered, lessons: Lessons, *, min_support: int | None = Non
     accepted = frame.filter(pl.col("ruling").is_in([*GROUPED]))
     keys = np.sort((accepted["a"] * size + accepted["b"]).to_numpy())
     together = np.zeros(n, dtype=np.bool_)
-    pairs.mark_first(together, _is_in(key, keys) & (is_same | ~is_known))
+    pairs.mark_first(together, is_among(key, keys) & (is_same | ~is_known))
     return Edges(frame, together)
-
-
-def _is_in(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bool_]:
-    if not len(known):
-        return np.zeros(len(values), dtype=np.bool_)
-    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.asarray(known[at] == values)
 
 
 def _count_pairs(

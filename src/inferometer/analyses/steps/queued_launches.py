@@ -34,21 +34,20 @@ class QueuedLaunches:
         own = [pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64))]
         if process is not None:
             own.append(pl.col("process").is_null() | (pl.col("process") == process))
-        launches = _of_owner(trace, "launches", own)
+        launches, are_all = _of_owner(trace, "launches", own)
         if "calls" not in trace.scope:
             return cls(launches, None, None)
-        calls = _of_owner(trace, "calls", own[:1])
-        counts = pl.collect_all([trace.compact(table).select(pl.len()) for table in ("launches", "calls")])
-        is_all = [launches.height, calls.height] == [count.item() for count in counts]
-        return cls(launches, calls, calls_of_launches(trace) if is_all else find_calls(launches, calls))
+        calls, are_all_calls = _of_owner(trace, "calls", own[:1])
+        is_whole = are_all and are_all_calls
+        return cls(launches, calls, calls_of_launches(trace) if is_whole else find_calls(launches, calls))
 
     def asked_ns(self) -> pl.Series:
         """When the host asked for each launch, as `correlation.when_asked`."""
         return asked_by(self.launches, self.calls, self.call)
 
 
-def _of_owner(trace: Trace, table: str, own: Sequence[pl.Expr]) -> pl.DataFrame:
-    """The columns `NEEDED` of the rows that all of `own` hold for, which mostly are all."""
+def _of_owner(trace: Trace, table: str, own: Sequence[pl.Expr]) -> tuple[pl.DataFrame, bool]:
+    """The columns `NEEDED` of the rows that all of `own` hold for, and whether these are all, as they mostly are."""
     if trace.compact(table).select(pl.all_horizontal(own).all()).collect().item():
-        return read_columns(trace, table, NEEDED[table])
-    return collect_lean(trace.compact(table), NEEDED[table], *own)
+        return read_columns(trace, table, NEEDED[table]), True
+    return collect_lean(trace.compact(table), NEEDED[table], *own), False

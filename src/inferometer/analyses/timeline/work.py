@@ -6,7 +6,6 @@ copies and sets, between devices too). A place is one device of one rank. A wind
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
 
 from inferometer.analyses.numbering import find_rows, order_in_time
@@ -73,8 +72,7 @@ def arrange_work(launches: pl.DataFrame, window_ns: tuple[int, int] | None = Non
         gather(sorts.drop(_KIND), find_rows(sorts.select(_KIND), launches.select(_KIND))),
     ]
     joined = pl.concat(found, how="horizontal")
-    is_one = places.height <= 1
-    place = np.broadcast_to(np.int64(0), launches.height) if is_one else found[1]["place"].cast(pl.Int64).to_numpy()
+    place = joined["place"].to_numpy() if places.height > 1 else None
     order = order_in_time(place, launches["start_ns"].to_numpy())
     return Work(joined if order is None else joined[order], places, window_ns)
 

@@ -16,7 +16,7 @@ from inferometer.analyses.batches import batches
 from inferometer.analyses.correlation import CALL
 from inferometer.analyses.launched_by.launched import SIZES
 from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER
-from inferometer.analyses.numbering import find_rows
+from inferometer.analyses.numbering import find_rows, order_in_time
 from inferometer.findings.evidence.locked_property import locked_cached_property
 from inferometer.trace.lean import aggregate, gather, has_one, in_slices
 from inferometer.trace.shared_columns import sharing
@@ -46,7 +46,6 @@ _CALLED = ("process", "thread", "node", "is_replay")
 _DEVICE_WORK = ("kind", "kernel", *_LANE, "correlation_id", "start_ns", "dur_ns", CALL, *_CALLED)
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = (*SIZES, "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
-_FEW = 2**16
 _MOST_MODELLED = 2_000_000  # launches, whose calls are looked for once more
 _NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
 _SHARED = frozenset({"trace", "device", "attribution", "_shapes", "steps", "roofline"})  # what not rules alone ask for
@@ -353,17 +352,7 @@ def _shapes(trace: Trace) -> tuple[pl.Series, pl.DataFrame]:
 
 def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":
     """The order by these columns and start; None where rows come in it."""
-    order = np.argsort(rows["start_ns"].to_numpy(), kind="stable")
-    lanes = _numbers(rows, columns)
-    if lanes is not None:
-        order = order[np.argsort(lanes[order], kind="stable")]
-    return None if (order[1:] > order[:-1]).all() else order
-
-
-def _numbers(rows: pl.DataFrame, columns: "Sequence[str]") -> "NDArray[np.uint16] | Times | None":
-    """The number of each row's values of these columns, in their order; None where all rows have the same."""
-    if has_one(rows, *columns):
-        return None
-    known = rows.select(columns).unique().sort(columns)
-    number = find_rows(known, rows)
-    return number.cast(pl.UInt16 if known.height <= _FEW else pl.Int64).to_numpy()  # those sort fastest
+    number = None
+    if not has_one(rows, *columns):
+        number = find_rows(rows.select(columns).unique().sort(columns), rows).to_numpy()
+    return order_in_time(number, rows["start_ns"].to_numpy())

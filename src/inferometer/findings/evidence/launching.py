@@ -4,10 +4,8 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from inferometer.analyses.batches import batches
-from inferometer.analyses.intervals import Times
+from inferometer.analyses.numbering import is_among
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.trace.lean import aggregate
 
@@ -61,19 +59,9 @@ def _called_by(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.Series:
         times = kernels.select("called_ns").to_series().filter(own).to_numpy()
         times = times if (times[1:] >= times[:-1]).all() else np.sort(times)
         asked = gaps.select("called_ns").to_series().filter(wanted).fill_null(0).to_numpy()
-        found[wanted.to_numpy()] &= _is_among(asked, times)
+        found[wanted.to_numpy()] &= is_among(asked, times)
     return pl.Series(found)
 
 
 def _is_of(rank: int | None) -> pl.Expr:
     return pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64))
-
-
-def _is_among(asked: Times, times: Times) -> NDArray[np.bool_]:
-    """Whether each of these times is one of the others, which are in order."""
-    found = np.zeros(len(asked), dtype=np.bool_)
-    for part in batches(len(asked)) if len(times) else ():
-        at = np.searchsorted(times, asked[part])
-        at[at == len(times)] = 0  # beyond the last: the first is no match
-        found[part] = times[at] == asked[part]
-    return found
