@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.lineup import Round
 from inferometer.bench.race import Caught, Pace, Race
 from inferometer.operators import require_operator
@@ -103,6 +104,20 @@ def test_times_come_from_the_profile_where_that_is_the_timer(tmp_path: Any) -> N
     found.of_profile = lambda path: [300.0 + int(path.name)] * (len(process.last[1]) // 2)
     times = found.run("cold")
     assert [set(ns) for ns in times.ns] == [{300.0}, {301.0}]
+
+
+def test_cpu_time_of_several_threads_may_be_longer_than_their_call() -> None:
+    process = Pretended()
+    told = process.time
+
+    def counted(request: Mapping[str, Any], *, expected_s: float, profile: bool = False) -> Round:
+        found = told(request, expected_s=expected_s)
+        return replace(found, rows=[[lane, begin, end, 2 * ns, late] for lane, begin, end, ns, late in found.rows])
+
+    process.time = counted  # type: ignore[method-assign]
+    assert [np.median(ns) for ns in race(process).run("warm").ns] == [4_000_000, 2_000_000]
+    with pytest.raises(CandidateFailed, match="took longer than from its begin to its end"):
+        race(process, device="cuda:0").run("warm")
 
 
 def test_what_can_t_be_timed_says_why() -> None:

@@ -85,6 +85,7 @@ def test_times_are_kept_ranked_exported_and_run_again(tmp_path: Path, capsys: py
     assert (code, err) == (0, "")
     assert found["functional_only"] is True
     assert {each["contender"] for each in found["results"]} == {"torch", "right.py"}
+    assert {each["failure"] for each in found["results"]} == {None}
     assert all(each["timings"] for each in found["results"])
     assert {each["sha256"] is None for each in found["contenders"]} == {True, False}
 

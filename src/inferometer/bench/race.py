@@ -167,7 +167,8 @@ class Race:
         if found.cannot is not None:
             return found
         self._turn_s = found.took_ns * 1e-9 / len(seeds)
-        refuse_odd(replace(found, busy=()) if is_first else found, orders, self.pace.timer)
+        own_times = self.device != "cpu" and self.pace.timer == "host"
+        refuse_odd(replace(found, busy=()) if is_first else found, orders, own_times=own_times)
         if not found.traces:
             return found
         by_place = {place: iter(self.of_profile(path)) for place, path in found.traces.items()}
@@ -205,8 +206,14 @@ class Race:
             times.checked[lane] += 1
 
 
-def refuse_odd(found: Round, orders: Sequence[Sequence[int]], timer: str) -> None:
+def refuse_odd(found: Round, orders: Sequence[Sequence[int]], *, own_times: bool) -> None:
     """Refuse what an honest round can't be.
+
+    Args:
+        found: The round.
+        orders: As they were asked for.
+        own_times: Whether candidates' processes timed their calls by the host's clock. What we time is CPU time too,
+            which may be longer than a call: several threads take it, and the end of one call as the next begins.
 
     Raises:
         CandidateFailed: Times aren't within the round, as this process saw it, or calls are missing.
@@ -220,7 +227,7 @@ def refuse_odd(found: Round, orders: Sequence[Sequence[int]], timer: str) -> Non
     for _lane, begin, end, ns, _late in found.rows:
         if not (now <= begin <= end <= found.received_ns and 0 <= ns < float("inf")):
             raise CandidateFailed("its times aren't within the time that the round took")
-        if timer == "host" and ns > end - begin:
+        if own_times and ns > end - begin:
             raise CandidateFailed("a call took longer than from its begin to its end")
         now = end
     _refuse_late(found.rows)
