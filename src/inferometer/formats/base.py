@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 from inferometer.errors import FormatError, UnknownName
 
 if TYPE_CHECKING:
+    from inferometer.formats.native.threads import DecoderThreads
     from inferometer.formats.source import Source
     from inferometer.trace.builder import TraceBuilder
     from inferometer.trace.facts import Facts
 
 _BLANK = b"\xef\xbb\xbf \t\r\n\0"
 
-Start = Callable[["Source", Mapping[str, Collection[str] | None] | None], None]
+Asked = Mapping[str, Collection[str] | None] | None
+"""Tables with the columns of each, None for all; None: all tables."""
+
+Start = Callable[["Source", Asked], None]
+Decoders = Callable[[Asked], "DecoderThreads | None"]
 Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 
 
@@ -25,9 +30,10 @@ class Format:
     `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `sniff_path` is asked about a
     folder, and about a file whose first bytes no format knows, or several. `read` fills the builder with
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
-    (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
-    that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
-    `--format`. `limits` says honestly what is not read, `recorded_by` how such a file is made.
+    (`Source.ahead`); it imports nothing heavy. `decoders` gives threads for what is asked of files that are read at the
+    same time, None where it pays to read one after the other. `tell_rank` gets what `sniff` gets and tells the rank and
+    the world size that the file names there, so that a folder of ranks need not be read to find one. `aliases` are
+    further names for `--format`. `limits` says honestly what is not read, `recorded_by` how such a file is made.
 
     `find_inside` is asked about a folder, and says what in it is to be opened: the file or the folder that the profiler
     made there, None for nothing. `beside` are endings of files that the profiler makes out of its own and writes next
@@ -44,6 +50,7 @@ class Format:
     limits: str = ""
     recorded_by: str = ""
     start: Start | None = None
+    decoders: Decoders | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None
     tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None

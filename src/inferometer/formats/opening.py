@@ -56,7 +56,8 @@ def open_trace(
         return _restricted(open_store(Path(path), tables), wanted)
     source = Source(path, limits=limits, progress=progress)
     if source.path and source.is_folder and not is_one_profile(source, format):
-        from inferometer.formats.ranks.reading import Reading, open_ranks
+        from inferometer.formats.ranks.files import Reading
+        from inferometer.formats.ranks.reading import open_ranks
 
         return open_ranks(source.path, Reading(tables, wanted, format, limits), progress)
     return _restricted(read_source(source, find_format(source, format), tables, listener=listener), wanted)
@@ -86,7 +87,8 @@ def import_trace(
         return read_store(Path(store))
     source = Source(path, limits=limits, progress=progress)
     if source.path and source.is_folder and not is_one_profile(source, format):
-        from inferometer.formats.ranks.reading import Reading, import_ranks
+        from inferometer.formats.ranks.files import Reading
+        from inferometer.formats.ranks.reading import import_ranks
 
         import_ranks(source.path, Path(store), Reading(format=format, limits=limits), progress, force=force)
         return read_store(Path(store))

@@ -4,13 +4,13 @@ What needs polars is imported late: for a large file, another process is already
 """
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.errors import InputError, UnknownName
-from inferometer.formats.base import Format
+from inferometer.formats.base import Asked, Format
 from inferometer.formats.source import Source
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def read_source(
     tables: "Wanted",
     *,
     memory_bytes: int | None = None,
-    folder: Path | None = None,
+    spill_to: Path | None = None,
     listener: "RowsListener | None" = None,
 ) -> "Trace":
     """Read the tables asked for; the rest as in `TraceBuilder`, whose own measure of memory is the default."""
@@ -33,8 +33,13 @@ def read_source(
         from inferometer.trace.builder import MEMORY_BUDGET_BYTES, TraceBuilder
 
         memory_bytes = memory_bytes or MEMORY_BUDGET_BYTES
-        builder = TraceBuilder(known_tables(tables), folder=folder, memory_bytes=memory_bytes, listener=listener)
-        return fill(builder, source, fmt)
+        wanted = known_tables(tables)
+        builder = TraceBuilder(wanted, memory_bytes=memory_bytes, spill_to=spill_to, listener=listener)
+        try:
+            return fill(builder, source, fmt)
+        except BaseException:
+            builder.reset()  # what it wrote is gone before anyone is told
+            raise
     finally:
         source.stop_ahead()
 
@@ -42,11 +47,11 @@ def read_source(
 def begin(source: Source, fmt: Format, tables: "Wanted") -> None:
     """Begin what can be done before `read_source`, which goes on with it, and before polars is imported."""
     if fmt.start and source.ahead is None:
-        fmt.start(source, _asked(tables, fmt))
+        fmt.start(source, asked_of(fmt, tables))
 
 
-def _asked(tables: "Wanted", fmt: Format) -> Mapping[str, Collection[str] | None] | None:
-    """What is asked of the format: tables, with the columns of each, None for all; None: all tables."""
+def asked_of(fmt: Format, tables: "Wanted") -> Asked:
+    """What is asked of the format."""
     if tables is None:
         return None
     named: Mapping[str, Iterable[str]] = tables if isinstance(tables, Mapping) else {}
@@ -55,7 +60,7 @@ def _asked(tables: "Wanted", fmt: Format) -> Mapping[str, Collection[str] | None
 
 def fill(out: "TraceBuilder", source: Source, fmt: Format) -> "Trace":
     """Read what `out` wants into it, and finish it."""
-    with _collector_paused():
+    with collector_paused():
         trace = out.finish(fmt.read(source, out, out.tables & fmt.tables))
     if change := source.change():
         trace.losses.count("changed_while_read", example=change)
@@ -107,7 +112,7 @@ def known_tables(tables: "Wanted") -> "Wanted":
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Reading makes millions of short-lived objects without cycles: Python's cycle collector would only cost time."""
     was_on = gc.isenabled()
     gc.disable()

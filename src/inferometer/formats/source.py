@@ -10,13 +10,17 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from inferometer.errors import FormatError, InputError, printable
 from inferometer.new_files import set_aside
+
+if TYPE_CHECKING:
+    from inferometer.formats.native.threads import DecoderThreads
 
 HEAD_BYTES = 1 << 16
 URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://.")
@@ -67,7 +71,8 @@ class Source:
 
     `open()` gives the plain bytes from the start. `rewindable` says whether it may be called more than once; standard
     input and pipes may not. `damage` says what was wrong with the compressed data of the head. `ahead` is work that a
-    format began on it before it reads (`Format.start`); `at_once` is how many files are read at the same time.
+    format began on it before it reads (`Format.start`); `at_once` is how many files are read at the same time, and
+    `threads` those that decode all of them (`Format.decoders`).
     """
 
     def __init__(self, path: str | Path, *, limits: Limits | None = None, progress: Progress | None = None) -> None:
@@ -78,6 +83,7 @@ class Source:
         self.damage: str | None = None
         self.ahead: Closes | None = None
         self.at_once = 1
+        self.threads: DecoderThreads | None = None
         self._progress = progress
         self._first: Stream | None = None
         self._head: bytes | None = None
@@ -184,7 +190,11 @@ class Source:
             return Stream(sys.stdin.buffer, self.name, None, self.limits, self._progress)
         try:
             size = self.path.stat().st_size if self.rewindable else None
-            return Stream(self.path.open("rb", buffering=0), self.name, size, self.limits, self._progress)
+            with ExitStack() as opened:
+                file = opened.enter_context(self.path.open("rb", buffering=0))
+                stream = Stream(file, self.name, size, self.limits, self._progress)
+                opened.pop_all()
+                return stream
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             aside = set_aside(self.path) if isinstance(error, FileNotFoundError) else None

@@ -88,6 +88,7 @@ class TraceBuilder:
             columns that it needs of each; a reader that gains by it reads no others and says so with `narrow`.
         folder: Write every table there as Parquet parts (the making of a store) instead of keeping it in memory.
         memory_bytes: Above this, tables go to a temporary folder that the trace owns.
+        spill_to: Where this folder is made; None: where the system makes such.
         listener: Given each batch as it comes, before what only the file's end holds is filled in.
     """
 
@@ -97,6 +98,7 @@ class TraceBuilder:
         *,
         folder: Path | None = None,
         memory_bytes: int = MEMORY_BUDGET_BYTES,
+        spill_to: Path | None = None,
         listener: RowsListener | None = None,
     ) -> None:
         self._listener = listener
@@ -108,7 +110,7 @@ class TraceBuilder:
             {table: frozenset(names) for table, names in tables.items()} if isinstance(tables, Mapping) else {}
         )
         self._narrowed: set[str] = set()
-        self._folder = folder
+        self._folder, self._spill_to = folder, spill_to
         self._scratch: TemporaryDirectory[str] | None = None
         self._memory_bytes = memory_bytes
         self._held_bytes = 0
@@ -199,7 +201,8 @@ class TraceBuilder:
         """A folder for files that become parts: on the same disk as these, and gone when the trace is."""
         if self._folder is not None:
             return self._folder
-        self._scratch = self._scratch or TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True)
+        if self._scratch is None:
+            self._scratch = TemporaryDirectory(prefix="inferometer-", dir=self._spill_to, ignore_cleanup_errors=True)
         return Path(self._scratch.name)
 
     @property

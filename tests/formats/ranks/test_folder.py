@@ -391,7 +391,7 @@ def test_what_exceeds_memory_is_dropped_with_the_trace(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    monkeypatch.setattr("inferometer.formats.ranks.reading.MEMORY_BUDGET_BYTES", 2)
+    monkeypatch.setattr("inferometer.formats.ranks.files.MEMORY_BUDGET_BYTES", 2)
     fill(folder, rank0__json=profile(0), rank1__json=profile(1))
     with inferometer.open(folder) as trace:
         assert len(list(scratch.iterdir())) == 2
@@ -459,7 +459,7 @@ def test_the_next_file_is_begun_before_its_turn_and_ended_when_there_is_none(
 
     fill(folder, a__json=profile(0), b__json=profile(1), c__json=profile(2), d__json=profile(3))
     monkeypatch.setattr("inferometer.formats.kineto.ahead.start", start)
-    monkeypatch.setattr("inferometer.formats.ranks.reading.read_source", fail)
+    monkeypatch.setattr("inferometer.formats.ranks.files.read_source", fail)
     with pytest.raises(KeyboardInterrupt):
         inferometer.open(folder, {"launches"})
     assert began == ended == ["a.json", "b.json", "c.json"]

@@ -87,13 +87,13 @@ work of 0 ns, work whose call is not in the file, ids shared by processes. They 
 """
 
 import re
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from inferometer.formats.base import Format
+from inferometer.formats.base import Asked, Format
 from inferometer.formats.onnxruntime import is_profile
 
 if TYPE_CHECKING:
+    from inferometer.formats.native.threads import DecoderThreads
     from inferometer.formats.source import Source
     from inferometer.trace.builder import TraceBuilder
     from inferometer.trace.facts import Facts
@@ -130,10 +130,16 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
     return read(source, out, tables)
 
 
-def _start(source: "Source", tables: Mapping[str, Collection[str] | None] | None) -> None:
+def _start(source: "Source", tables: Asked) -> None:
     from inferometer.formats.kineto.ahead import start
 
     start(source, tables)
+
+
+def _decoders(tables: Asked) -> "DecoderThreads | None":
+    from inferometer.formats.kineto.ahead import decoders
+
+    return decoders(tables)
 
 
 def _tell_reader() -> str:
@@ -149,6 +155,7 @@ FORMAT = Format(
     sniff=_sniff,
     read=_read,
     start=_start,
+    decoders=_decoders,
     tell_rank=_tell_rank,
     tables=frozenset(
         {"launches", "collectives", "calls", "ops", "frames", "spans", "counters", "memory_events", "kernel_counters"}

@@ -1,8 +1,9 @@
 """What can begin before polars is imported: whether a scan is enough, and the threads or processes that read for it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from inferometer.formats.base import Asked
 from inferometer.formats.kineto.cut import CutFailed
 from inferometer.formats.source import Limits, Source
 from inferometer.processes import asked_processes, own_cores
@@ -10,6 +11,7 @@ from inferometer.processes import asked_processes, own_cores
 if TYPE_CHECKING:
     from inferometer.formats.kineto.launch_workers import LaunchWorkers
     from inferometer.formats.kineto.native.launches import NativeLaunches
+    from inferometer.formats.native.threads import DecoderThreads
 
 FROM_BYTES = 32 << 20  # below this, another process costs more than it saves
 FROM_PACKED_BYTES = 3 << 20
@@ -24,11 +26,23 @@ def is_scan(source: Source, tables: Collection[str] | None) -> bool:
     return tables is not None and set(tables) == {"launches"} and source.rewindable
 
 
-def start(source: Source, tables: Mapping[str, Collection[str] | None] | None) -> None:
+def start(source: Source, tables: Asked) -> None:
     """Start what pays; it becomes `source.ahead`. It knows the usual limits only."""
     if tables is None or not is_scan(source, tables) or source.limits != Limits():
         return
     source.ahead = _start_native(source) or start_workers(source, tables["launches"])
+
+
+def decoders(tables: Asked) -> "DecoderThreads | None":
+    """Threads for files that are read at the same time; None where the library doesn't decode them, or scans."""
+    from inferometer.formats.native.library import find_library, reading_threads
+
+    library = find_library()
+    if library is None or (tables is not None and set(tables) == {"launches"}):
+        return None
+    from inferometer.formats.native.threads import DecoderThreads
+
+    return DecoderThreads(library, reading_threads())
 
 
 def start_workers(source: Source, columns: Collection[str] | None) -> "LaunchWorkers | None":

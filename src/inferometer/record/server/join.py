@@ -5,7 +5,6 @@ moved to the earlier of the two (`trace/combine.py`). Nothing is fitted: what th
 monotonic one during the recording, and device work outside of the recording's window, are reported.
 """
 
-import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from msgspec.structs import replace
 
 from inferometer.errors import InputError, printable
 from inferometer.formats.opening import open_trace
-from inferometer.formats.ranks.reading import Reading, open_ranks
+from inferometer.formats.ranks.files import Reading
+from inferometer.formats.ranks.reading import open_ranks
 from inferometer.record.server.files import Found
 from inferometer.trace.combine import Clock, TracePart, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.facts import Facts
@@ -46,7 +46,7 @@ def join_store(store: Path, found: Found, window: Window) -> tuple[tuple[int, st
     with ExitStack() as opened:
         target = opened.enter_context(StoreFolder(store, force=True))
         links = Path(opened.enter_context(TemporaryDirectory(prefix="inferometer-")))
-        ranks = open_ranks(_linked(found.ranks, links / "ranks"), Reading(work=target / "read"))
+        ranks = open_ranks(_linked(found.ranks, links / "ranks"), Reading(spill_to=target))
         opened.callback(ranks.close)
         parts = [TracePart(ranks, store.name, ranks.facts.ranks), TracePart(read_store(store), store.name, ())]
         errors = {}
@@ -64,7 +64,6 @@ def join_store(store: Path, found: Found, window: Window) -> tuple[tuple[int, st
         facts = _facts(parts, clocks, window)
         trace = Trace(facts, combine_tables(parts, clocks), losses, scope=scope_of(parts))
         written = write_tables(trace.tables, target)
-        shutil.rmtree(target / "read", ignore_errors=True)
         write_manifest(target, facts, losses, written)
     return tuple((file.rank, file.file) for file in facts.rank_files)
 

@@ -7,10 +7,10 @@ decoded in threads, which guess where their section begins; what was guessed wro
 import ctypes
 import io
 import os
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, wait
+from contextlib import closing, nullcontext
 from functools import partial
 from itertools import repeat
 from typing import Final
@@ -23,6 +23,7 @@ from inferometer.formats.kineto.native.columns import Decoded, decode
 from inferometer.formats.kineto.native.rows import SectionRows, wanted_tables
 from inferometer.formats.kineto.sections import SectionReader, Sections
 from inferometer.formats.native.library import reading_threads
+from inferometer.formats.native.threads import DecoderThreads
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 
@@ -55,7 +56,6 @@ class NativeSections:
         self._library, self._source, self._reader, self._sections = library, source, reader, sections
         self._out, self._sorter = out, sorter
         self._rows = SectionRows(out, sorter)
-        self._buffers = threading.local()
         self._decode = partial(decode, library, wanted=wanted_tables(out), batch_events=dispatch.FLUSH_EVENTS)
 
     def read(self, text: Window, stream: Stream) -> int | None:
@@ -69,18 +69,15 @@ class NativeSections:
         if file is None:
             self._read_text(text)
             return None
-        with file:
+        shared = self._source.threads
+        with file, nullcontext(shared) if shared else DecoderThreads(self._library, reading_threads()) as threads:
+            decode_from = partial(self._decode_from, threads.buffer, file.fileno())
             size = os.fstat(file.fileno()).st_size - text.offset
             if size < FROM_BYTES:
-                return self._read_file(file.fileno(), text, stream, _no_guesses())
-            threads = reading_threads()
-            with ThreadPoolExecutor(threads) as pool:
-                guesses = _ahead(
-                    pool, partial(self._guess, file.fileno()), -(-size // self._sections.size), threads + 1
-                )
-                went_on = self._read_file(file.fileno(), text, stream, guesses)
-        self._library.library_trim()
-        return went_on
+                return self._read_file(decode_from, text, stream, _no_guesses())
+            guess = partial(self._guess, decode_from)
+            with closing(_ahead(threads, guess, -(-size // self._sections.size))) as guesses:
+                return self._read_file(decode_from, text, stream, guesses)
 
     def _plain_file(self) -> io.FileIO | None:
         """The file anew; None where it is none, packed, or gone since the stream was opened, which still has it."""
@@ -106,13 +103,19 @@ class NativeSections:
                 is_last = self._reader.read(text, self._out.losses, self._sorter, limit)
             number += 1
 
-    def _read_file(self, file: int, text: Window, stream: Stream, guesses: Iterator[Decoded | None]) -> int | None:
+    def _read_file(
+        self,
+        decode_from: Callable[..., Decoded | None],
+        text: Window,
+        stream: Stream,
+        guesses: Iterator[Decoded | None],
+    ) -> int | None:
         """All sections of a plain file, as they were guessed where that was right."""
         number, misses, is_last = 0, 0, False
         while not is_last and misses <= 1 + number // _MISSES:
             decoded = next(guesses)
             if decoded is None or decoded.start != text.offset:
-                decoded = self._decode_from(file, text.offset, number)
+                decoded = decode_from(text.offset, number)
             if decoded and self._rows.add(decoded):
                 _go_to(decoded.stop, text, stream)
                 is_last = decoded.is_last
@@ -123,28 +126,21 @@ class NativeSections:
             self._source.report(text.offset)
         return None if is_last else number
 
-    def _guess(self, file: int, number: int) -> Decoded | None:
+    def _guess(self, decode_from: Callable[..., Decoded | None], number: int) -> Decoded | None:
         """A section, from where it seems to begin."""
         begin = self._sections.limit(number - 1)
-        if number == 0:
-            return self._decode_from(file, begin, number)
-        return self._decode_from(file, begin, number, before=min(begin, BEFORE_BYTES))
+        return decode_from(begin, number, min(begin, BEFORE_BYTES) if number else 0)
 
-    def _decode_from(self, file: int, begin: int, number: int, *, before: int = 0) -> Decoded | None:
+    def _decode_from(
+        self, buffer: Callable[[int], bytearray], file: int, begin: int, number: int, before: int = 0
+    ) -> Decoded | None:
         """A section that begins there; with some text before it, at the first event from there on."""
         base, limit = begin - before, self._sections.limit(number)
         most = max(0, min(limit + BEHIND_BYTES, os.fstat(file).st_size) - base)
-        data = self._buffer(most)
+        data = buffer(most)
         with memoryview(data)[:most] as view:
             size = os.preadv(file, [view], base)
         return self._decode(data, base, size, begin=begin, limit=limit, is_guess=before > 0)
-
-    def _buffer(self, size: int) -> bytearray:
-        """This thread's own, of at least that size."""
-        held = getattr(self._buffers, "held", bytearray())
-        if len(held) < size:
-            held = self._buffers.held = bytearray(size)
-        return held
 
 
 def _go_to(place: int, text: Window, stream: Stream) -> None:
@@ -153,17 +149,18 @@ def _go_to(place: int, text: Window, stream: Stream) -> None:
     text.replace(stream, place)
 
 
-def _ahead(
-    pool: ThreadPoolExecutor, guess: Callable[[int], Decoded | None], count: int, most: int
-) -> Iterator[Decoded | None]:
-    """`guess` of each number below `count`, `most` of them at work or waiting; then None for ever."""
+def _ahead(threads: DecoderThreads, guess: Callable[[int], Decoded | None], count: int) -> Generator[Decoded | None]:
+    """`guess` of each number below `count`, one more of them at work or waiting than there are threads; then None."""
     waiting: deque[Future[Decoded | None]] = deque()
-    for number in range(count):
-        waiting.append(pool.submit(guess, number))
-        if len(waiting) == most:
+    try:
+        for number in range(count):
+            waiting.append(threads.submit(guess, number))
+            if len(waiting) > threads.count:
+                yield waiting.popleft().result()
+        while waiting:
             yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    finally:  # the file is about to be closed
+        wait([each for each in waiting if not each.cancel()])
     yield from _no_guesses()
 
 
