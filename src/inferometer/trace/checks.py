@@ -3,9 +3,10 @@
 import polars as pl
 
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.lean import one_value
+from inferometer.trace.lean import has_one, one_value
 from inferometer.trace.overlaps import LANE, count_overlaps
 
+_PROCESS = ("rank", "process", "correlation_id")
 _DENSE = 4  # numbers up to the last for each id, up to which a table of all is made
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
 
@@ -24,27 +25,39 @@ def check_calls(out: TraceBuilder) -> None:
     """Count device work whose host call is not in the file, and correlation ids that several processes use."""
     if not out.rows("launches") or not out.rows("calls"):
         return
-    calls = out.frame("calls").filter(pl.col("correlation_id").is_not_null())
-    launches = out.frame("launches").filter(pl.col("correlation_id").is_not_null())
-    of_calls = _constants(calls, ["rank", "process"])
-    shared = 0 if "process" in of_calls else _count_shared(calls)
+    calls, launches = (_with_id(out, table) for table in ("calls", "launches"))
+    shared = 0 if has_one(calls, "process") else _count_shared(calls)
     out.losses.count("correlation_in_several_processes", shared, category="calls")
-    known = pl.col("process").is_not_null()  # where nobody says whose a launch is, a call of any process will do
-    orphans = _count_without(launches.filter(known), calls, ["rank", "process"], of_calls)
-    orphans += _count_without(launches.filter(~known), calls, ["rank"], of_calls)
+    known = launches["process"].is_not_null()  # where nobody says whose a launch is, a call of any process will do
+    orphans = _count_without(launches if known.all() else launches.filter(known), calls, ["rank", "process"])
+    if not known.all():
+        orphans += _count_without(launches.filter(~known), calls, ["rank"])
     out.losses.count("launch_before_window", orphans, category="launches")
 
 
-def _count_without(launches: pl.LazyFrame, calls: pl.LazyFrame, keys: list[str], of_calls: dict[str, object]) -> int:
+def _with_id(out: TraceBuilder, table: str) -> pl.DataFrame:
+    """Rows that have a correlation id, without a copy where all do."""
+    rows = out.raw(table).select(_PROCESS).collect()
+    return rows.drop_nulls("correlation_id") if rows["correlation_id"].null_count() else rows
+
+
+def _count_without(launches: pl.DataFrame, calls: pl.DataFrame, keys: list[str]) -> int:
     """Launches whose id no call of the same `keys` has. A key of one value on both sides need not be compared."""
-    own = _constants(launches, keys)
-    compared = [key for key in keys if not (key in own and key in of_calls and own[key] == of_calls[key])]
-    if not compared:
-        wanted, known = (rows.select("correlation_id").collect().to_series() for rows in (launches, calls))
-        if known.len() and (known.max() - known.min()) < _DENSE * known.len():  # type: ignore[operator]
-            return _count_absent(wanted, known)
-    found = launches.join(calls, on=[*compared, "correlation_id"], how="anti", nulls_equal=True)
-    return int(found.select(pl.len()).collect().item())
+    if calls.is_empty():
+        return launches.height
+    if launches.is_empty():
+        return 0
+    is_one = zip(keys, *(_are_one(rows, keys) for rows in (launches, calls)), strict=True)
+    compared = [key for key, *ones in is_one if not all(ones) or launches[key][0] != calls[key][0]]
+    wanted, known = launches["correlation_id"], calls["correlation_id"]
+    if not compared and (known.max() - known.min()) < _DENSE * known.len():  # type: ignore[operator]
+        return _count_absent(wanted, known)
+    return launches.join(calls, on=[*compared, "correlation_id"], how="anti", nulls_equal=True).height
+
+
+def _are_one(rows: pl.DataFrame, keys: list[str]) -> tuple[bool, ...]:
+    """Whether each key has one value in all rows, or null in all."""
+    return rows.select(one_value(key).alias(key) for key in keys).row(0)
 
 
 def _count_absent(wanted: pl.Series, known: pl.Series) -> int:
@@ -59,17 +72,10 @@ def _count_absent(wanted: pl.Series, known: pl.Series) -> int:
     return wanted.len() - int(np.count_nonzero(is_known[within - low]))
 
 
-def _constants(frame: pl.LazyFrame, columns: list[str]) -> dict[str, object]:
-    """Those that have one value in all rows, null or not, with it."""
-    one, values = (one_value(name).alias(name) for name in columns), pl.col(columns).first().name.suffix(".value")
-    found = frame.select(pl.len().alias("rows"), *one, values).collect().row(0, named=True)
-    return {column: found[f"{column}.value"] for column in columns if found["rows"] and found[column]}
-
-
-def _count_shared(calls: pl.LazyFrame) -> int:
+def _count_shared(calls: pl.DataFrame) -> int:
     """Ids that calls of several processes have."""
     processes = calls.group_by("correlation_id").agg(pl.col("process").n_unique())
-    return int(processes.filter(pl.col("process") > 1).select(pl.len()).collect().item())
+    return processes.filter(pl.col("process") > 1).height
 
 
 def check_spans(out: TraceBuilder) -> None:

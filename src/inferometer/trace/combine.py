@@ -131,8 +131,9 @@ def _changes(
 def _offsets(parts: Sequence[TracePart], scope: frozenset[str]) -> list[dict[tuple[str, str], int]]:
     """For each part, what to add to the numbers of a column so that they go on after the part before."""
     offsets: list[dict[tuple[str, str], int]] = [{} for _ in parts]
+    largest = _largest(parts, scope)
     for family in _NUMBERED:
-        sizes = [_size(part.trace, [column for column in family if column[0] in scope]) for part in parts]
+        sizes = [max((each[column] + 1 for column in family if column in each), default=0) for each in largest]
         *begins, end = accumulate(sizes, initial=0)
         if end > _MOST:  # numbers so large come from a broken file; `rank` still tells them apart
             continue
@@ -141,8 +142,17 @@ def _offsets(parts: Sequence[TracePart], scope: frozenset[str]) -> list[dict[tup
     return offsets
 
 
-def _size(trace: Trace, columns: Sequence[tuple[str, str]]) -> int:
-    """One more than the largest number in `columns`."""
-    there = [(table, name) for table, name in columns if name in trace.tables[table].collect_schema()]
-    largest = pl.collect_all([trace.tables[table].select(pl.col(name).max().alias("n")) for table, name in there])
-    return max((int(frame.item()) + 1 for frame in largest if frame.item() is not None), default=0)
+def _largest(parts: Sequence[TracePart], scope: frozenset[str]) -> list[dict[tuple[str, str], int]]:
+    """For each part, the largest number in each column of `_NUMBERED` that has any."""
+    asked, queries = list[tuple[int, tuple[str, str]]](), list[pl.LazyFrame]()
+    for place, part in enumerate(parts):
+        for table, name in (column for family in _NUMBERED for column in family if column[0] in scope):
+            frame = part.trace.tables[table]
+            if name in frame.collect_schema():
+                asked.append((place, (table, name)))
+                queries.append(frame.select(pl.col(name).max()))
+    found: list[dict[tuple[str, str], int]] = [{} for _ in parts]
+    for (place, column), largest in zip(asked, pl.collect_all(queries), strict=True):
+        if largest.item() is not None:
+            found[place][column] = int(largest.item())
+    return found
