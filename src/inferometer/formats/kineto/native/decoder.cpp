@@ -114,7 +114,10 @@ EXPORTED Handle* kineto_scan_part(const LaunchScan* scan, size_t number) {
 // The launches of a text that begins with an event and ends with a separator.
 EXPORTED Handle* kineto_launches(const char* text, size_t size, const char* between, size_t between_size) {
   return made([&] {
-    return new Handle(kineto::read_launches(std::string_view(text, size), separator(between, between_size)));
+    const kineto::Separator known = separator(between, between_size);
+    kineto::LaunchDecoder launches(known);
+    launches.add(std::string_view(text, size));
+    return new Handle(launches.finish());
   });
 }
 

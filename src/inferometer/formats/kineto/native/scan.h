@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <system_error>
 #include <thread>
@@ -25,11 +26,11 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Fills `text` from a place on; it is shorter only at the file's end.
-  void read(std::string& text, size_t place) const {
+  // Reads so many bytes from a place on; fewer only at the file's end.
+  size_t read(char* to, size_t size, size_t place) const {
     size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t got = ::pread(number_, text.data() + done, text.size() - done, static_cast<off_t>(place + done));
+    while (done < size) {
+      const ssize_t got = ::pread(number_, to + done, size - done, static_cast<off_t>(place + done));
       if (got < 0 && errno == EINTR) {
         continue;
       }
@@ -39,7 +40,7 @@ class File {
       }
       done += static_cast<size_t>(got);
     }
-    text.resize(done);
+    return done;
   }
 
  private:
@@ -96,30 +97,43 @@ inline bool is_other_launch(std::string_view category) {
   return std::find(std::begin(NAMES), std::end(NAMES), lower) != std::end(NAMES);
 }
 
-// Decodes the launches among the events of a text that ends with a separator.
-inline std::shared_ptr<Section> read_launches(std::string_view text, const Separator& between) {
-  auto section = std::make_shared<Section>(uint32_t(1) << LAUNCHES, 0);
-  EventDecoder decoder(section->rows);
-  Event event;
-  size_t at = find_needle(text, 0);
-  while (at != text.npos) {
-    const size_t before = text.substr(0, at).rfind(between.text), behind = text.find(between.text, at);
-    expect(behind != text.npos);
-    const size_t begin = before == text.npos ? 0 : before + between.opening, end = behind + between.close;
-    Cursor cursor(text.data() + begin, text.data() + end);
-    cursor.skip_space();
-    const int category = decoder.read(cursor, event);
-    expect(cursor.at() == text.data() + end);
-    if (category == FOREIGN) {
-      expect(event.values[Event::CATEGORY].empty() || !is_other_launch(event.plain(Event::CATEGORY)));
-    } else if (CATEGORIES[category].kind == Kind::LAUNCH) {
-      section->count(category);
+// Decodes the launches among events.
+class LaunchDecoder {
+ public:
+  explicit LaunchDecoder(const Separator& between) : between_(between), decoder_(section_->rows) {}
+
+  // Those of a text that ends with a separator.
+  void add(std::string_view text) {
+    size_t at = find_needle(text, 0);
+    while (at != text.npos) {
+      const size_t before = text.substr(0, at).rfind(between_.text), behind = text.find(between_.text, at);
+      expect(behind != text.npos);
+      const size_t begin = before == text.npos ? 0 : before + between_.opening, end = behind + between_.close;
+      Cursor cursor(text.data() + begin, text.data() + end);
+      cursor.skip_space();
+      const int category = decoder_.read(cursor, event_);
+      expect(cursor.at() == text.data() + end);
+      if (category == FOREIGN) {
+        expect(event_.values[Event::CATEGORY].empty() || !is_other_launch(event_.plain(Event::CATEGORY)));
+      } else if (CATEGORIES[category].kind == Kind::LAUNCH) {
+        section_->count(category);
+      }
+      at = find_needle(text, end);
     }
-    at = find_needle(text, end);
   }
-  section->end_batch();
-  return section;
-}
+
+  // All of them; nothing is added any more.
+  std::shared_ptr<Section> finish() {
+    section_->end_batch();
+    return std::move(section_);
+  }
+
+ private:
+  const Separator& between_;
+  std::shared_ptr<Section> section_ = std::make_shared<Section>(uint32_t(1) << LAUNCHES, 0);
+  EventDecoder decoder_;
+  Event event_;
+};
 
 // What is to be read: the events begin at `begin`, and those that begin at `end` or later are left. Each range is read by
 // itself; its last event ends less than `behind` bytes behind it.
@@ -130,6 +144,8 @@ struct Extent {
     return (end - begin + range - 1) / range;
   }
 };
+
+constexpr size_t WINDOW_BYTES = size_t(1) << 20;
 
 class LaunchScan {
  public:
@@ -174,9 +190,9 @@ class LaunchScan {
 
   void work() {
     try {
-      std::string text;
+      std::string window;
       for (size_t number = next_++; number < parts_.size() && !is_over_; number = next_++) {
-        parts_[number] = read(number, text);
+        parts_[number] = read(number, window);
       }
     } catch (const Unusual&) {
       is_over_ = true;
@@ -185,17 +201,39 @@ class LaunchScan {
     }
   }
 
-  // From the first separator in a range, or the first event, to the first separator behind the range.
-  std::shared_ptr<Section> read(size_t number, std::string& text) {
+  // From the first separator in a range, or the first event, to the first separator behind the range. The window moves
+  // over the text from separator to separator: it is so small that what it reads is still in the core's cache.
+  std::shared_ptr<Section> read(size_t number, std::string& window) {
     const size_t begin = extent_.begin + number * extent_.range, end = std::min(begin + extent_.range, extent_.end);
-    text.resize(end - begin + extent_.behind);
-    file_.read(text, begin);
-    const size_t first = number == 0 ? 0 : text.find(between_.text), last = text.find(between_.text, end - begin);
-    expect(first != text.npos && last != text.npos);
-    if (number + 1 == parts_.size()) {
-      rest_ = begin + last;
+    const size_t most = end + extent_.behind;
+    LaunchDecoder launches(between_);
+    bool is_begun = number == 0;
+    for (size_t at = begin, held = 0;;) {
+      const size_t more = std::min(WINDOW_BYTES, most - at - held);
+      window.resize(std::max(window.size(), held + more));
+      const size_t got = file_.read(window.data() + held, more, at + held);
+      held += got;
+      const std::string_view text(window.data(), held);
+      const size_t first = is_begun ? 0 : text.find(between_.text);
+      const size_t last = text.find(between_.text, std::max(at, end) - at);
+      if (first != text.npos && last != text.npos) {
+        launches.add(text.substr(first, last + between_.text.size() - first));
+        if (number + 1 == parts_.size()) {
+          rest_ = at + last;
+        }
+        return launches.finish();
+      }
+      expect(got == more && at + held < most && !is_over_);
+      const size_t left = first == text.npos ? first : text.rfind(between_.text);
+      if (left == text.npos || left == first) { // one event is longer than the window
+        continue;
+      }
+      launches.add(text.substr(first, left + between_.text.size() - first));
+      is_begun = true;
+      std::memmove(window.data(), window.data() + left, held - left);
+      at += left;
+      held -= left;
     }
-    return read_launches(std::string_view(text).substr(first, last + between_.text.size() - first), between_);
   }
 
   const File file_;
