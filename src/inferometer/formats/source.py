@@ -217,7 +217,8 @@ def _is_pipe(path: Path) -> bool:
 class Stream:
     """Plain bytes of one pass over a source, unpacked where it is gzip.
 
-    `damage` is set to words for the user when the compressed data ended early or was broken.
+    `damage` is set to words for the user when the compressed data ended early or was broken. `tells_itself` False: the
+    progress is told of what was read by `tell` alone, since another thread reads.
     """
 
     def __init__(
@@ -227,6 +228,7 @@ class Stream:
         self._size = size
         self._progress = progress
         self._taken = 0
+        self.tells_itself = True
         self._unread = b""
         self.damage: str | None = None
         start = self._read_raw(2)
@@ -292,10 +294,15 @@ class Stream:
         self._report(len(data))
         return data
 
-    def _report(self, n: int) -> None:
-        self._taken += n
+    def tell(self) -> None:
+        """Tell the progress how many bytes of the file were read."""
         if self._progress:
             self._progress(self._taken, self._size)
+
+    def _report(self, n: int) -> None:
+        self._taken += n
+        if self.tells_itself:
+            self.tell()
 
 
 class _Unpacker:

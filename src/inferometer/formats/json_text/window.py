@@ -82,6 +82,10 @@ class Window:
         self.pos = self.end = 0
         self.eof = False
 
+    def rest(self) -> tuple[bytes, ReadsInto]:
+        """What was read and not yet consumed, and the stream behind that: the window needs another one then."""
+        return bytes(self.buf[self.pos : self.end]) + self._back, self._stream
+
     def go_on_as(self, other: "Window") -> None:
         """Stand where `other` stands in the same text; `other` must not be used any more."""
         self._stream, self._base, self._back = other._stream, other._base, other._back

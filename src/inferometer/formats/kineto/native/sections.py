@@ -7,28 +7,24 @@ decoded in threads, which guess where their section begins; what was guessed wro
 import ctypes
 import io
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, wait
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
-from itertools import repeat
 from typing import Final
 
-from inferometer.formats.json_text.records import BEFORE_BYTES
 from inferometer.formats.json_text.window import Window
 from inferometer.formats.kineto import dispatch
 from inferometer.formats.kineto.dispatch import Sorter
-from inferometer.formats.kineto.native.columns import Decoded, decode
+from inferometer.formats.kineto.native.columns import decode
 from inferometer.formats.kineto.native.rows import SectionRows, wanted_tables
+from inferometer.formats.kineto.native.texts import BEHIND_BYTES, PackedText, PlainText, SectionTexts
 from inferometer.formats.kineto.sections import SectionReader, Sections
 from inferometer.formats.native.library import reading_threads
 from inferometer.formats.native.threads import DecoderThreads
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 
-FROM_BYTES = 24 << 20  # below this, one thread is enough
-BEHIND_BYTES: Final = 1 << 20  # how far behind its limit a section's last event may end
+FROM_BYTES: Final = 24 << 20  # below this, one thread is enough
+FROM_PACKED_BYTES: Final = 3 << 19
 _MISSES: Final = 4  # one section of so many may be unusual, and one more
 
 
@@ -66,18 +62,27 @@ class NativeSections:
             array has ended.
         """
         file = self._plain_file()
-        if file is None:
+        if not file and not self._is_large_and_packed():
             self._read_text(text)
             return None
+        with self._decoders() as threads:
+            if not file:
+                with closing(PackedText(text, stream, self._sections, self._decode, threads)) as packed:
+                    return self._read_ahead(packed, text)
+            plain = PlainText(file, stream, self._sections, self._decode, threads, self._source.report)
+            plain.guesses = os.fstat(file.fileno()).st_size - text.offset >= FROM_BYTES
+            with file, closing(plain):
+                return self._read_ahead(plain, text, gives_up=True)
+
+    def _decoders(self) -> AbstractContextManager[DecoderThreads]:
+        """Those that all files share that are read at the same time, or our own."""
         shared = self._source.threads
-        with file, nullcontext(shared) if shared else DecoderThreads(self._library, reading_threads()) as threads:
-            decode_from = partial(self._decode_from, threads.buffer, file.fileno())
-            size = os.fstat(file.fileno()).st_size - text.offset
-            if size < FROM_BYTES:
-                return self._read_file(decode_from, text, stream, _no_guesses())
-            guess = partial(self._guess, decode_from)
-            with closing(_ahead(threads, guess, -(-size // self._sections.size))) as guesses:
-                return self._read_file(decode_from, text, stream, guesses)
+        return nullcontext(shared) if shared else DecoderThreads(self._library, reading_threads())
+
+    def _is_large_and_packed(self) -> bool:
+        """Whether it pays to unpack in another thread than those that decode."""
+        source = self._source
+        return source.is_packed and (source.size or 0) >= FROM_PACKED_BYTES and reading_threads() > 1
 
     def _plain_file(self) -> io.FileIO | None:
         """The file anew; None where it is none, packed, or gone since the stream was opened, which still has it."""
@@ -103,66 +108,20 @@ class NativeSections:
                 is_last = self._reader.read(text, self._out.losses, self._sorter, limit)
             number += 1
 
-    def _read_file(
-        self,
-        decode_from: Callable[..., Decoded | None],
-        text: Window,
-        stream: Stream,
-        guesses: Iterator[Decoded | None],
-    ) -> int | None:
-        """All sections of a plain file, as they were guessed where that was right."""
+    def _read_ahead(self, texts: SectionTexts, text: Window, *, gives_up: bool = False) -> int | None:
+        """All sections, as they were guessed where that was right."""
         number, misses, is_last = 0, 0, False
-        while not is_last and misses <= 1 + number // _MISSES:
+        guesses = texts.ahead()
+        while not is_last and (not gives_up or misses <= 1 + number // _MISSES):
             decoded = next(guesses)
             if decoded is None or decoded.start != text.offset:
-                decoded = decode_from(text.offset, number)
+                decoded = texts.decode(text.offset, number)
             if decoded and self._rows.add(decoded):
-                _go_to(decoded.stop, text, stream)
+                texts.go_to(decoded.stop, text)
                 is_last = decoded.is_last
             else:
                 misses += 1
                 is_last = self._reader.read(text, self._out.losses, self._sorter, self._sections.limit(number))
             number += 1
-            self._source.report(text.offset)
+            texts.tell(text.offset)
         return None if is_last else number
-
-    def _guess(self, decode_from: Callable[..., Decoded | None], number: int) -> Decoded | None:
-        """A section, from where it seems to begin."""
-        begin = self._sections.limit(number - 1)
-        return decode_from(begin, number, min(begin, BEFORE_BYTES) if number else 0)
-
-    def _decode_from(
-        self, buffer: Callable[[int], bytearray], file: int, begin: int, number: int, before: int = 0
-    ) -> Decoded | None:
-        """A section that begins there; with some text before it, at the first event from there on."""
-        base, limit = begin - before, self._sections.limit(number)
-        most = max(0, min(limit + BEHIND_BYTES, os.fstat(file).st_size) - base)
-        data = buffer(most)
-        with memoryview(data)[:most] as view:
-            size = os.preadv(file, [view], base)
-        return self._decode(data, base, size, begin=begin, limit=limit, is_guess=before > 0)
-
-
-def _go_to(place: int, text: Window, stream: Stream) -> None:
-    """Have the window stand there; of a plain file."""
-    stream.seek(place)
-    text.replace(stream, place)
-
-
-def _ahead(threads: DecoderThreads, guess: Callable[[int], Decoded | None], count: int) -> Generator[Decoded | None]:
-    """`guess` of each number below `count`, one more of them at work or waiting than there are threads; then None."""
-    waiting: deque[Future[Decoded | None]] = deque()
-    try:
-        for number in range(count):
-            waiting.append(threads.submit(guess, number))
-            if len(waiting) > threads.count:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:  # the file is about to be closed
-        wait([each for each in waiting if not each.cancel()])
-    yield from _no_guesses()
-
-
-def _no_guesses() -> Iterator[None]:
-    return repeat(None)
