@@ -50,11 +50,7 @@ def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[
     start, ranks = make_trace_file(1, cache), make_ranks(*_RANKS[size], cache)
     candidate = make_trace_file(steps, cache, "slow", _CHANGED[0])
     cases = [*_plain(plain, packed), *_large(large), *_start(start)]
-    cases.append(
-        ours(
-            "kernels-ranks", "kernels", ranks.path, ranks.truth, check_kernels, "--json", repetitions=REPETITIONS_LARGE
-        )
-    )
+    cases += _ranks(ranks)
     cases.append(_compare(plain, candidate, is_full=size == "full"))
     cases.append(peer("json-load", "json.load and a sum", Path(sys.executable), "json_load.py", plain, read_peer))
     if peer_python is not None:
@@ -66,11 +62,14 @@ def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[
 
 def _plain(file: TraceFile, packed: TraceFile) -> Iterator[Case]:
     store, truth = file.path.with_suffix(".ifm"), file.truth
+    of_packed = packed.path.with_suffix(".ifm")
     yield ours("kernels", "kernels", file.path, truth, check_kernels, "--json")
     yield ours("kernels-gz", "kernels", packed.path, truth, check_kernels, "--json")
     yield ours("import", "import", file.path, truth, check_import, "-o", store, "--json", makes=store)
+    yield ours("import-gz", "import", packed.path, truth, check_import, "-o", of_packed, "--json", makes=of_packed)
     yield ours("kernels-store", "kernels", store, truth, check_kernels, "--json")
     yield ours("summary", "summary", file.path, truth, check_summary)
+    yield ours("summary-gz", "summary", packed.path, truth, check_summary)
     yield ours("findings", "findings", file.path, truth, check_findings, "--json")
     page = file.path.with_suffix(".html")
     yield ours("report", "report", file.path, truth, partial(check_report, made=page), "-o", page, "--json", makes=page)
@@ -84,6 +83,14 @@ def _large(file: TraceFile) -> Iterator[Case]:
         "import-large", "import", file.path, truth, check_import, "-o", store, "--json", repetitions=some, makes=store
     )
     yield ours("kernels-store-large", "kernels", store, truth, check_kernels, "--json", repetitions=some)
+
+
+def _ranks(folder: TraceFile) -> Iterator[Case]:
+    store, truth, some = folder.path.with_suffix(".ifm"), folder.truth, REPETITIONS_LARGE
+    yield ours("kernels-ranks", "kernels", folder.path, truth, check_kernels, "--json", repetitions=some)
+    yield ours(
+        "import-ranks", "import", folder.path, truth, check_import, "-o", store, "--json", repetitions=some, makes=store
+    )
 
 
 def _start(file: TraceFile) -> Iterator[Case]:
@@ -118,10 +125,18 @@ _BARS: Final = (
         show_factor,
         growth("kernels-ranks", "kernels-large"),
     ),
+    Bar(
+        "`import`, 40 ranks: time ratio over size ratio, large file",
+        1.2,
+        show_factor,
+        growth("import-ranks", "import-large"),
+    ),
     Bar("`kernels` of 2 MB: time over HTA's of 504 MB", 0.25 / _HTA_S, show_fraction, ratio("kernels-start", "hta")),
     Bar("`summary` of 2 MB: time over HTA's of 504 MB", 0.4 / _HTA_S, show_fraction, ratio("summary-start", "hta")),
     Bar("`kernels` from the store: time", 1.0, show_seconds, seconds("kernels-store")),
     Bar("`kernels`, `.json.gz` over plain: time", 1.15, show_factor, ratio("kernels-gz", "kernels")),
+    Bar("`import`, `.json.gz` over plain: time", 1.15, show_factor, ratio("import-gz", "import")),
+    Bar("`summary`, `.json.gz` over plain: time", 1.15, show_factor, ratio("summary-gz", "summary")),
     Bar("`--help`: time", 0.3, show_seconds, seconds("help")),
     Bar("`kernels`: time over HTA's fastest", None, show_fraction, ratio("kernels", "hta-fastest")),
     Bar("`import`: time over HTA's fastest", None, show_fraction, ratio("import", "hta-fastest")),
