@@ -24,9 +24,9 @@ Most of a profile's events decode with their arguments in the same pass (`typed.
 about one event sends its chunk the general way, with the same rows and losses.
 
 The library in C++ (`native`), where it was built, decodes whole sections (below) of the usual categories into columns,
-in threads where a file is large; a packed one is unpacked by another thread, some sections ahead. It takes only what is written plainly; a section with anything unusual (a field
-of another type or twice, an odd escape, a number that doesn't fit, damage) goes the ways above. Tables, order and
-losses are the same.
+in threads where a file is large; a packed one is unpacked by another thread, some sections ahead. It takes only what is
+written plainly; a section with anything unusual (a field of another type or twice, an odd escape, a number that doesn't
+fit, damage) goes the ways above. Tables, order and losses are the same.
 
 Sections (`sections.py`, `section_parts.py`, `workers.py`). An array is read in sections of 16 MiB, each as if nothing
 stood before it. Of a file of 64 MiB or more (6 MiB packed) several processes decode sections, one for each core up to
