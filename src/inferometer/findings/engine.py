@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Semaphore
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -20,7 +19,7 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.timeline.budget import SCHEMA as BUDGET
 from inferometer.errors import UnknownName
 from inferometer.findings.causes import explain
-from inferometer.findings.evidence.turns import taken_turn
+from inferometer.findings.evidence.turns import Turns, taken_turn
 from inferometer.findings.examined import Examined, examine
 from inferometer.findings.finding import SEVERITIES, Finding, Severity, changed_thresholds
 from inferometer.findings.rule import NEEDED, Evidence, Rule
@@ -112,7 +111,7 @@ def find_findings(
     launches: "LaunchEvidence | None" = None,
     most_launches: int | None = None,
     thresholds: Mapping[str, float] = MappingProxyType({}),
-    beside: Callable[[], object] | None = None,
+    beside: Callable[[], None] | None = None,
 ) -> Findings:
     """What to look at first in a run.
 
@@ -149,10 +148,13 @@ def find_findings(
             most_launches=most_launches,
         )
         with changed_thresholds({each.name: each.value for each in changed}):
-            for finding in _ask(asked, evidence, beside):
+            others = [beside] if beside else []
+            if (launched := evidence.launches) is not None:
+                others.append(partial(_make_budget, launched))
+            for finding in _ask(asked, evidence, others):
                 found.setdefault(finding, []).append(run)
         beside = None
-        looked_at.append(evidence.launches)
+        looked_at.append(launched)
     named = explain([_named(_judged(finding, changed), runs) for finding, runs in found.items()])
     return Findings(
         source=trace.facts.source,
@@ -178,9 +180,13 @@ def _asked(names: Collection[str]) -> list[Rule]:
     return [rule for name, rule in known.items() if not names or name in names]
 
 
-def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Callable[[], object] | None) -> Iterator[Finding]:
+def _make_budget(launches: "LaunchEvidence") -> None:
+    _ = launches.budget
+
+
+def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Sequence[Callable[[], None]]) -> Iterator[Finding]:
     """What rules find, in their order; `_AT_ONCE` work at once, besides those that wait for what another makes."""
-    turns = Semaphore(_AT_ONCE)
+    turns = Turns(_AT_ONCE)
 
     def find(rule: Rule) -> list[Finding]:
         return list(rule.find(evidence))
@@ -193,12 +199,12 @@ def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Callable[[], object]
         turns.acquire()  # before there is a thread for it: most work is done by the two that worked before
         return pool.submit(copy_context().run, in_turn, make)  # threads have no thresholds of their own
 
-    with ThreadPoolExecutor(len(rules) + 1) as pool:
+    with ThreadPoolExecutor(len(rules) + len(beside)) as pool:
         asked = [begin(partial(find, rule)) for rule in rules]
-        other = begin(beside) if beside else None
+        others = [begin(each) for each in beside]
         for each in asked:
             yield from each.result()
-        if other:
+        for other in others:
             other.result()
 
 

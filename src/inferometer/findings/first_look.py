@@ -83,7 +83,10 @@ def first_look(
     summaries: list[Summary] = []
 
     def sum_up() -> None:
-        gaps = launches.gaps if launches is not None and 0 < count <= MOST_LAUNCHES else None
+        shared = launches if 0 < count <= MOST_LAUNCHES else None
+        if shared is not None:
+            _ = shared.attribution  # what most rules wait for comes first
+        gaps = None if shared is None else lambda: shared.gaps
         summaries.append(summarize(trace, top=top, raw=raw, gaps=gaps))
 
     findings = find_findings(

@@ -1,12 +1,13 @@
 """No more threads work at once than may, besides those that wait for what another makes."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event, Lock, Semaphore
+from threading import Event, Lock
 
 import pytest
 
 from inferometer.findings.evidence.locked_property import locked_cached_property
-from inferometer.findings.evidence.turns import let_others, taken_turn
+from inferometer.findings.evidence.turns import Turns, awaited, let_others, taken_turn
 
 PATIENCE_S = 60
 
@@ -23,7 +24,7 @@ class Shared:
 
 
 def test_threads_that_wait_for_a_property_let_others_work() -> None:
-    shared, turns, others = Shared(), Semaphore(2), Event()
+    shared, turns, others = Shared(), Turns(2), Event()
 
     def ask() -> int:
         turns.acquire()
@@ -46,7 +47,7 @@ def test_threads_that_wait_for_a_property_let_others_work() -> None:
 
 
 def test_no_more_work_at_once_than_have_a_turn() -> None:
-    turns, lock, working, most = Semaphore(2), Lock(), [0], [0]
+    turns, lock, working, most = Turns(2), Lock(), [0], [0]
 
     def work(_: int) -> None:
         turns.acquire()
@@ -61,24 +62,54 @@ def test_no_more_work_at_once_than_have_a_turn() -> None:
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(60)))
     assert 1 <= most[0] <= 2
-    assert turns.acquire(blocking=False)
-    assert turns.acquire(blocking=False)
-    assert not turns.acquire(blocking=False)
+    assert turns.free == 2
 
 
 def test_a_turn_ends_with_an_error() -> None:
-    turns = Semaphore(1)
+    turns = Turns(1)
     turns.acquire()
     with pytest.raises(KeyError), taken_turn(turns), let_others():
         raise KeyError
-    assert turns.acquire(blocking=False)
+    assert turns.free == 1
 
 
 def test_who_has_no_turn_gives_none_away() -> None:
-    turns = Semaphore(1)
+    turns = Turns(1)
     turns.acquire()
     with taken_turn(turns):
         pass
     with let_others():
-        assert turns.acquire(blocking=False)
-    assert not turns.acquire(blocking=False)
+        assert turns.free == 1
+    assert turns.free == 1
+
+
+def test_who_is_awaited_has_the_next_turn() -> None:
+    turns, order = Turns(1), list[str]()
+    waits = [Event(), Event()]
+
+    def work(name: str) -> None:
+        turns.acquire()
+        with taken_turn(turns):
+            order.append(name)
+
+    def make() -> None:
+        turns.acquire()
+        with taken_turn(turns), awaited():
+            with let_others():
+                waits[0].set()
+                assert waits[1].wait(PATIENCE_S)
+            order.append("awaited")
+
+    with ThreadPoolExecutor(4) as pool:
+        making = pool.submit(make)
+        assert waits[0].wait(PATIENCE_S)
+        turns.acquire()
+        others = [pool.submit(work, name) for name in ("one", "other")]
+        waits[1].set()
+        while turns.awaited < 1:
+            time.sleep(0.001)
+        turns.release()
+        for each in (making, *others):
+            each.result(PATIENCE_S)
+    assert order[0] == "awaited"
+    assert turns.free == 1

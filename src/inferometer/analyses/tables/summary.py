@@ -16,7 +16,7 @@ from inferometer.analyses.hardware.traced_names import name_devices
 from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.result import Result
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
-from inferometer.analyses.tables.summary_remarks import find_remarks
+from inferometer.analyses.tables.summary_remarks import MakeGaps, find_remarks
 from inferometer.analyses.tables.tests import tests_of
 from inferometer.trace.facts import Facts
 from inferometer.trace.lean import aggregate, collect_lean
@@ -79,14 +79,14 @@ class Summary(Result):
         }
 
 
-def summarize(trace: Trace, *, top: int = 10, raw: bool = False, gaps: pl.DataFrame | None = None) -> Summary:
+def summarize(trace: Trace, *, top: int = 10, raw: bool = False, gaps: MakeGaps | None = None) -> Summary:
     """The first look at a trace that was opened with all tables.
 
     Args:
         trace: Needs all tables; the window spans everything that has a time.
         top: Kernels to list, of each section where the source has several.
         raw: Their names as in the file.
-        gaps: Of `timeline.gaps.find_gaps`, of all launches, where they are found already.
+        gaps: Where they are found elsewhere; asked for at last, and only where a sentence needs them.
     """
     trace.require(ALL_TABLES)
     window = trace.window()

@@ -3,7 +3,8 @@
 Each rule says nothing below its threshold. They point at what to look into; `findings` go further.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,18 @@ _SHORT_NS = 5_000
 _SHORT_SHARE = 0.5
 _DOMINANT_SHARE = 0.3
 _EXPOSED_COPY_SHARE = 0.05
+MakeGaps = Callable[[], pl.DataFrame]
+"""Gives the idle gaps of all launches, as `timeline.gaps.find_gaps` does."""
+
 _STACKS = 3
 _DENSE = 4  # numbers up to the last for each id, up to which counting all is quicker than grouping
 _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a graph
 
 
 def find_remarks(
-    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: pl.DataFrame | None = None
+    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: MakeGaps | None = None
 ) -> Iterator[str]:
-    """Sentences about the trace; `devices` as `device_times` gives it, `gaps` as `find_gaps`, where they are known."""
+    """Sentences about the trace; `devices` as `device_times` gives it, `gaps` those of `find_gaps`, made elsewhere."""
     if kernels.basis == "totals":
         yield from _about_totals(trace, kernels)
     else:
@@ -41,20 +45,21 @@ def find_remarks(
     yield from trace.facts.notes
 
 
-def _about_launches(
-    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: pl.DataFrame | None
-) -> Iterator[str]:
+def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: MakeGaps | None) -> Iterator[str]:
     if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
         yield say_why_none(trace, "kernels")
         return
+    others = chain(  # first, since gaps may be waited for
+        [*tell_whole_graphs(kernels)],
+        [*_short_kernels(trace)],
+        _copies(devices),
+        _dominant(kernels),
+        [*_graphs(trace)],
+        _before_window(trace),
+        _suspect_times(trace),
+    )
     yield from _idle(trace, devices, gaps)
-    yield from tell_whole_graphs(kernels)
-    yield from _short_kernels(trace)
-    yield from _copies(devices)
-    yield from _dominant(kernels)
-    yield from _graphs(trace)
-    yield from _before_window(trace)
-    yield from _suspect_times(trace)
+    yield from others
 
 
 def _about_totals(trace: Trace, kernels: KernelTable) -> Iterator[str]:
@@ -84,12 +89,11 @@ def _named_kernels(trace: Trace) -> Iterator[str]:
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
 
 
-def _idle(trace: Trace, devices: pl.DataFrame, gaps: pl.DataFrame | None) -> Iterator[str]:
+def _idle(trace: Trace, devices: pl.DataFrame, make_gaps: MakeGaps | None) -> Iterator[str]:
     idle = devices.filter(pl.col("window_ns") > 0, pl.col("idle_ns") / pl.col("window_ns") >= _IDLE_SHARE)
     if idle.is_empty():
         return
-    if gaps is None:
-        gaps = find_gaps(trace, find_work(trace))
+    gaps = make_gaps() if make_gaps else find_gaps(trace, find_work(trace))
     for row in idle.sort("idle_ns", descending=True, maintain_order=True).iter_rows(named=True):
         share = row["idle_ns"] / row["window_ns"]
         of = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"

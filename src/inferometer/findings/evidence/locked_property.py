@@ -5,7 +5,7 @@ from functools import cached_property
 from threading import RLock
 from typing import Any, Generic, Self, TypeVar, overload
 
-from inferometer.findings.evidence.turns import let_others
+from inferometer.findings.evidence.turns import awaited, let_others
 
 Made = TypeVar("Made")
 
@@ -31,7 +31,8 @@ class locked_cached_property(cached_property[Made], Generic[Made]):  # noqa: N80
             return self
         if self._making.acquire(blocking=False):
             try:
-                return super().__get__(instance, owner)
+                with awaited():
+                    return super().__get__(instance, owner)
             finally:
                 self._making.release()
         with let_others(), self._making:
