@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ import ctypes, re, sys, threading
 from inferometer.commands.options.allocation import share_memory
 
 if sys.argv[1:]:
-    share_memory(sys.argv[1])
+    share_memory()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 together = threading.Barrier(8)
@@ -58,16 +57,6 @@ def test_polars_shares_its_memory_too_unless_the_user_says_how() -> None:
     assert "narenas:2" not in told("share", _RJEM_MALLOC_CONF="narenas:3")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is shared out by jemalloc there")
-def test_what_a_large_file_needs_is_kept_longer(tmp_path: Path) -> None:
-    small, large = tmp_path / "small", tmp_path / "large"
-    small.touch()
-    with large.open("wb") as file:
-        file.truncate(1 << 30)  # a hole: it takes no room
-    for path, kept in ((small, 1_000), (large, 3_000), (tmp_path / "none", 1_000), (tmp_path, 1_000)):
-        assert f"dirty_decay_ms:{kept}," in told(str(path))
-
-
 def told(*arguments: str, **variables: str) -> str:
     """What the allocator of polars says of how it was set up, once polars is there, which sets the variable itself."""
     program = """
@@ -75,7 +64,7 @@ import os, sys
 from inferometer.commands.options.allocation import share_memory
 
 if sys.argv[1:]:
-    share_memory(sys.argv[1])
+    share_memory()
 name = "_RJEM_MALLOC_CONF"
 os.environ[name] = ",".join(["confirm_conf:true", *filter(None, [os.environ.get(name)])])
 import polars

@@ -3,35 +3,25 @@
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 _MOST_ARENAS: Final = 2
 _ARENA_MAX: Final = -8  # `M_ARENA_MAX` of glibc's malloc.h
 _OF_GLIBC: Final = "MALLOC_ARENA_MAX"  # glibc's own: who sets it knows better
 _OF_POLARS: Final = "_RJEM_MALLOC_CONF"  # of jemalloc as polars brings it, read when that is loaded
-_KEPT_MS: Final = 1_000
-_KEPT_OF_LARGE_MS: Final = 3_000
-_LARGE_BYTES: Final = 768 << 20
+_POLARS: Final = f"narenas:{_MOST_ARENAS},dirty_decay_ms:1000,muzzy_decay_ms:0"
 
 
-def share_memory(path: str) -> None:
+def share_memory() -> None:
     """Have threads share what is kept for further use. To be called before there are any, and before polars is there.
 
     glibc and jemalloc give each thread memory of its own, and rules are asked by several: without this, `findings` of
     504 MB takes 120 MiB more. What was freed is kept for a second, not half of one: `summary` of ten million launches
-    takes a tenth less time then. Of a large file it is kept longer: a tenth less time, for a twentieth more memory.
-
-    Args:
-        path: What is about to be read.
+    takes a tenth less time then.
     """
     if not sys.platform.startswith("linux"):
         return
-    is_large = False
-    with suppress(OSError, ValueError):  # opening it says what is wrong
-        is_large = Path(path).stat().st_size >= _LARGE_BYTES
-    kept_ms = _KEPT_OF_LARGE_MS if is_large else _KEPT_MS
-    os.environ.setdefault(_OF_POLARS, f"narenas:{_MOST_ARENAS},dirty_decay_ms:{kept_ms},muzzy_decay_ms:0")
+    os.environ.setdefault(_OF_POLARS, _POLARS)
     if _OF_GLIBC in os.environ:
         return
     import ctypes
