@@ -1,11 +1,11 @@
-"""Launches without their call are counted the same by a table of ids and by a join."""
+"""Launches without their call are counted, whatever ids they have."""
 
-import pytest
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.traces import LAUNCH, add_rows
 
-from inferometer.trace import checks
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls
 
@@ -13,7 +13,9 @@ IDS = st.lists(st.none() | st.integers(0, 9) | st.sampled_from([-(2**63), 2**40]
 PROCESSES = st.sampled_from([(1, 1), (1, 2), (None, 1), (1, None), (None, None)])
 
 
-def orphans(launched: list[int | None], called: list[int | None], processes: tuple[int | None, int | None]) -> int:
+def orphans(
+    launched: Sequence[int | None], called: Sequence[int | None], processes: tuple[int | None, int | None]
+) -> int:
     out = TraceBuilder({"launches", "calls"})
     of_launches, of_calls = processes
     add_rows(out, "launches", [LAUNCH | {"process": of_launches, "correlation_id": id_} for id_ in launched])
@@ -30,7 +32,11 @@ def test_ids_that_no_call_has_are_counted(
     known = {id_ for id_ in called if id_ is not None}
     theirs = processes[0] in (None, processes[1])
     expected = sum(id_ is not None and not (theirs and id_ in known) for id_ in launched)
-    for dense in (0, checks._DENSE):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(checks, "_DENSE", dense)
-            assert orphans(launched, called, processes) == (expected if launched and called else 0)
+    assert orphans(launched, called, processes) == (expected if launched and called else 0)
+
+
+def test_ids_far_from_all_others_are_counted_too() -> None:
+    called = [*range(1_000), *range(10**12, 10**12 + 50), -(2**63), 2**63 - 1]
+    absent = [1_000, 10**12 - 1, 10**12 + 50, -(2**63) + 1, 2**63 - 2, -1]
+    assert orphans([*called, *absent, *absent], called, (1, 1)) == 2 * len(absent)
+    assert orphans(absent, called[::-1], (1, 1)) == len(absent)
