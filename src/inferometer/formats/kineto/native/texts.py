@@ -206,12 +206,12 @@ class PackedText(SectionTexts):
         """
         while len(self._held) <= place and not self._has_ended:
             got = self._ready.get()
-            if isinstance(got, BaseException):
-                raise got
-            if got is None:
-                self._has_ended = True
-            else:
+            if isinstance(got, _Piece):
                 self._held.append(got)
+                continue
+            self._has_ended = True
+            if got is not None:
+                raise got
         return self._held[place] if place < len(self._held) else None
 
     def _run(self) -> None:
