@@ -24,7 +24,7 @@ _BESIDE: Final[Mapping[str, Sequence[str]]] = {
     "scaling": ("kernels", "import", "summary"),
     "nsys": ("kernels",),
 }
-_FILE: Final = re.compile(r"\S+\.(?:json|sqlite)\b(?!\.gz)")
+_FILE: Final = re.compile(r"\S+\.(?:json|sqlite)(?!\S)")
 _OPENING: Final = """\
 # Ours and the peers', as bars
 

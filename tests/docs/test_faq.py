@@ -121,7 +121,7 @@ def test_the_times_of_a_big_file_are_those_that_were_measured() -> None:
         return float(found)
 
     whole = seconds("import eager-860.json -o eager-860.ifm --json")
-    assert f"On a file of 2 GB that takes {whole:.0f} s on two cores" in PAGE
-    assert seconds("json_load.py eager-215.json") == pytest.approx(4 * whole, rel=0.1)
-    assert "a quarter of what Python's `json.load` takes for a quarter of it" in PAGE
+    assert f"On a file of 2 GB that takes {whole:.1f} s on two cores" in PAGE
+    quarter = seconds("json_load.py eager-215.json")
+    assert f"(Python's `json.load` takes {quarter:.1f} s for a quarter of it)" in PAGE
     assert f"`kernels` of the store {seconds('kernels eager-860.ifm --json'):.2f} s" in PAGE
