@@ -99,8 +99,8 @@ class Source:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the file is compressed. False for standard input, and for a file that is gone."""
-        if self.path is None:
+        """Whether the file is compressed. False for what can be read only once, and for a file that is gone."""
+        if self.path is None or not self.rewindable:
             return False
         try:
             with self.path.open("rb") as file:
