@@ -25,6 +25,7 @@ from inferometer.formats.native.threads import DecoderThreads
 from inferometer.formats.source import Stream
 
 BEHIND_BYTES: Final = 1 << 20  # how far behind its limit a section's last event may end
+_MOST_BUSY: Final = 3  # more threads would wait for what is unpacked
 
 Decode = Callable[..., Decoded | None]
 """As `columns.decode`, of a text that is held."""
@@ -156,7 +157,7 @@ class PackedText(SectionTexts):
         self._ready: queue.SimpleQueue[_Piece | BaseException | None] = queue.SimpleQueue()
         self._held: deque[_Piece] = deque()
         self._has_ended = self._is_over = False
-        for _ in range(threads.count + 2):  # of one each guesses, one waits for a thread, one is being filled
+        for _ in range(min(threads.count, _MOST_BUSY) + 2):  # one waits for a thread, one is being filled
             self._add_room()
         stream.tells_itself = False
         self.go_to(text.offset, text)
