@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.lean import has_one, one_value
+from inferometer.trace.lean import has_one, having_several
 from inferometer.trace.overlaps import LANE, count_overlaps
 
 _PROCESS = ("rank", "process", "correlation_id")
@@ -50,16 +50,11 @@ def _count_without(launches: pl.DataFrame, calls: pl.DataFrame, keys: list[str])
         return launches.height
     if launches.is_empty():
         return 0
-    is_one = zip(keys, *(_are_one(rows, keys) for rows in (launches, calls)), strict=True)
-    compared = [key for key, *ones in is_one if not all(ones) or launches[key][0] != calls[key][0]]
+    several = {*having_several(launches, keys), *having_several(calls, keys)}
+    compared = [key for key in keys if key in several or launches[key][0] != calls[key][0]]
     if not compared:
         return _count_absent(launches["correlation_id"], calls["correlation_id"])
     return launches.join(calls, on=[*compared, "correlation_id"], how="anti", nulls_equal=True).height
-
-
-def _are_one(rows: pl.DataFrame, keys: list[str]) -> tuple[bool, ...]:
-    """Whether each key has one value in all rows, or null in all."""
-    return rows.select(one_value(key).alias(key) for key in keys).row(0)
 
 
 def _count_absent(wanted: pl.Series, known: pl.Series) -> int:

@@ -67,11 +67,16 @@ def _side_by_side(columns: Iterable[pl.DataFrame], names: Sequence[str]) -> pl.D
 
 def has_one(frame: pl.DataFrame, *names: str) -> bool:
     """Whether each of these columns has one value in all rows, or null in all."""
+    return not having_several(frame, names)
+
+
+def having_several(frame: pl.DataFrame, names: Sequence[str]) -> list[str]:
+    """Those of the columns that don't have one value in all rows, or null in all; one query tells it."""
     one = []
     for number, name in enumerate(names):
         is_text = isinstance(frame.schema[name], pl.Categorical | pl.Enum)
         one.append(one_value(pl.col(name).to_physical() if is_text else name).alias(str(number)))
-    return not names or all(frame.select(one).row(0))
+    return [name for name, is_one in zip(names, frame.select(one).row(0), strict=True) if not is_one] if one else []
 
 
 def one_value(column: pl.Expr | str) -> pl.Expr:
@@ -92,7 +97,7 @@ def aggregate(frame: pl.DataFrame, by: Sequence[str], *values: pl.Expr) -> pl.Da
     """As `frame.group_by(by).agg(values)`, one value a group each; columns of one value aren't looked at row by row."""
     if frame.is_empty():
         return frame.group_by(by).agg(values)
-    varied = [name for name in by if not has_one(frame, name)]
+    varied = having_several(frame, by)
     groups = frame.group_by(varied).agg(values) if varied else frame.select(values)
     first = frame.head(1)
     same = [pl.lit(first[name]).first().alias(name) for name in by if name not in varied]

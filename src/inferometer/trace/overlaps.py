@@ -8,7 +8,7 @@ calls from start to end; some profilers of AMD devices write such ends. No row i
 
 import polars as pl
 
-from inferometer.trace.lean import one_value
+from inferometer.trace.lean import having_several
 from inferometer.trace.losses import Losses
 
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
@@ -43,8 +43,7 @@ def count_overlaps(launches: pl.LazyFrame, timed: pl.DataFrame, losses: Losses) 
 
 def _find_crowded(timed: pl.DataFrame) -> pl.DataFrame:
     """Launches that overlap others of their stream (`lane`), by stream and start; mostly none, which is seen first."""
-    ones = timed.select(one_value(name).alias(name) for name in LANE if name != "stream").row(0, named=True)
-    lane = [name for name in LANE if not ones.get(name)]
+    lane = [*having_several(timed, [name for name in LANE if name != "stream"]), "stream"]
     streams = timed["stream"].unique().drop_nulls() if lane == ["stream"] else None
     if streams is not None and streams.len() <= _FEW and not any(_meets_next(timed, stream) for stream in streams):
         return timed.clear()

@@ -19,7 +19,7 @@ from inferometer.analyses.nesting import Numbers
 from inferometer.analyses.numbering import number_by_first, number_rows
 from inferometer.analyses.roofline.work import calls_asked_for
 from inferometer.operators.framework.family import model_of
-from inferometer.trace.lean import has_one
+from inferometer.trace.lean import having_several
 
 ARGUMENTS = ("input_dims", "input_dtypes", "input_strides", "scalars")
 SIGNATURE = ("op", *ARGUMENTS, "kernel_file")
@@ -120,7 +120,7 @@ def _equal_calls(ran: pl.DataFrame, source: Numbers, owner: Numbers) -> pl.Serie
     )
     is_owned = owner != NONE
     owned = keys.select("source", "owner", *keys.columns[: len(_REPLAY)]).filter(is_owned)
-    varying = [name for name in owned.columns if not has_one(owned, name)] or ["owner"]
+    varying = having_several(owned, owned.columns) or ["owner"]
     call = np.full(ran.height, NONE, dtype=np.int64)
     call[is_owned] = owned.select(pl.struct(varying) if len(varying) > 1 else varying[0])[:, 0].rank("dense").to_numpy()
     return or_null("call", call)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.launched_by.chain_tree import ROOT
 from inferometer.names import KernelName, decode
-from inferometer.trace.lean import has_one
+from inferometer.trace.lean import having_several
 
 PRODUCTS = ("gemm", "grouped_gemm", "conv")
 ATTENTION = ("attention", "attention_prefill", "attention_decode", "linear_attention")
@@ -155,7 +155,7 @@ def _nodes(work: pl.DataFrame) -> Ints:
 
 def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Codes:
     """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones."""
-    varied = [name for name in columns if not has_one(rows, name)]
+    varied = having_several(rows, columns)
     if not varied:
         return np.zeros(rows.height, dtype=np.int32)
     changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in varied)
