@@ -100,6 +100,14 @@ def test_events_of_any_length_and_kind_are_read_as_by_python(
     assert_as_python_reads_it(pack(tmp_path, write_file(events, after={"after": "y" * 20_000, "traceName": "z"})))
 
 
+@pytest.mark.parametrize("blanks", [300, 5_000])
+def test_events_far_apart_are_read_as_by_python(blanks: int, size: int, tmp_path: Path) -> None:
+    secret = event("user_annotation", f"--token {SECRET}", "1", "2")  # which Python reads
+    text = write_file([*USUAL, secret, *FOREIGN, secret, *USUAL])
+    for wide in (b" " * blanks + b",\n", b",\n" + b" " * blanks):
+        assert_as_python_reads_it(pack(tmp_path, text.replace(b",\n", wide)))
+
+
 def test_a_text_that_ends_anywhere_is_read_as_by_python(size: int, tmp_path: Path) -> None:
     text = write_file([*USUAL, *FOREIGN, *USUAL])
     for end in range(0, len(text), 97):

@@ -24,7 +24,7 @@ from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 
 FROM_BYTES: Final = 24 << 20  # below this, one thread is enough
-FROM_PACKED_BYTES: Final = 3 << 19
+FROM_PACKED_BYTES: Final = 3 << 19  # the same of a packed file
 _MISSES: Final = 4  # one section of so many may be unusual, and one more
 
 

@@ -284,6 +284,7 @@ class _FromPieces:
         number = 0
         while piece := self._piece(number):
             begin = self._place - piece.base
+            assert begin >= 0  # who has read a section stands behind its limit
             if begin < piece.size:
                 got = min(len(target), piece.size - begin)
                 target[:got] = memoryview(piece.data)[begin : begin + got]
