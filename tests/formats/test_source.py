@@ -1,5 +1,6 @@
 """Bytes from files, gzip, standard input and pipes: the same whatever carries them."""
 
+import gc
 import gzip
 import io
 import os
@@ -162,6 +163,15 @@ def test_unpacking_stops_at_the_limit(expansion: float, tmp_path: Path) -> None:
     assert "If you trust the file" in str(caught.value)
     assert len(all_of(Source(path, limits=Limits(expansion=None)))) == 20 << 20
     assert len(all_of(Source(path))) == 20 << 20  # below the floor
+
+
+def test_a_head_that_is_refused_leaves_no_file_open(tmp_path: Path) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(gzip.compress(bytes(1 << 20)))
+    source = Source(path, limits=Limits(expansion=2, expansion_floor_bytes=1 << 10))
+    with pytest.raises(FormatError, match="unpacks to more than"):
+        _ = source.head
+    gc.collect()  # which says what is open
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,14 @@ class Source:
     def head(self) -> bytes:
         """The first bytes, unpacked; empty for an empty file."""
         if self._head is None:
-            stream = self._stream()
-            self._head = stream.read(HEAD_BYTES)
-            self.damage = stream.damage
-            if self.rewindable:
-                stream.close()
-            else:
-                stream.unread(self._head)
-                self._first = stream
+            with ExitStack() as opened:
+                stream = opened.enter_context(self._stream())
+                head = stream.read(HEAD_BYTES)
+                if not self.rewindable:
+                    opened.pop_all()
+                    stream.unread(head)
+                    self._first = stream
+            self._head, self.damage = head, stream.damage
         return self._head
 
     def open(self) -> "Stream":
