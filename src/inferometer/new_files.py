@@ -15,9 +15,10 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+
+import msgspec
 
 from inferometer.errors import InputError, printable
 from inferometer.processes import is_alive
@@ -29,8 +30,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 _LEFT = re.compile(r"\.(?P<pid>[0-9]{1,10})\.(?P<what>part|old)")
 
 
-@dataclass(frozen=True)
-class FileKind:
+class FileKind(msgspec.Struct, frozen=True):
     """What a file is, and how files of the kind begin: `is_one` is given the first 4,096 bytes."""
 
     name: str

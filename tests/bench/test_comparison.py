@@ -1,10 +1,10 @@
 """What counts as a right answer: kind, shape, layout, errors by norm and row, neighbours of fp8 values."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from inferometer.bench.comparison import OutputCheck, compare_outputs, flips_allowed, tolerance_of
 from inferometer.operators import operators

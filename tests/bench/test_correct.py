@@ -1,9 +1,9 @@
 """A candidate in its own process: right ones pass, and everything else ends as a reason in words."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan

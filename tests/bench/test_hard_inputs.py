@@ -1,10 +1,10 @@
 """Hard inputs are part of the verdict: named in the failure, few, and repeated with all tokens where those failed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan

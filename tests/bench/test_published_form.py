@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from inferometer.backends.torch import kernels
@@ -85,7 +86,7 @@ def test_it_is_right_on_all_tiny_shapes(name: str, tmp_path: Path) -> None:
 def test_a_wrong_one_is_wrong(tmp_path: Path) -> None:
     operator = require_operator("moe_topk_gating_softmax")
     file = tmp_path / "model.py"
-    swapped = replace(operator, outputs=operator.outputs[::-1])
+    swapped = msgspec.structs.replace(operator, outputs=operator.outputs[::-1])
     file.write_text(published_form(swapped))
     (found,) = check(operator, file, 1)
     assert "expected dtype" in (found.failure or "")

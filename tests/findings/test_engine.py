@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from time import sleep
@@ -11,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from tests.traces import trace_of
 from tests.webgpu_log_files import write_log
 

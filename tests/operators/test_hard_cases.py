@@ -1,10 +1,10 @@
 """What changes inputs: rows of zeros, numbers near the end of a type's range, one number spoiled, nothing at all."""
 
-from dataclasses import replace
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from inferometer.operators import require_operator
 from inferometer.operators.hard_cases import HardCase, HardCases, at_most, few_rows

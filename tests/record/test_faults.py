@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 import inferometer
 from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes

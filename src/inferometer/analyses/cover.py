@@ -1,15 +1,14 @@
 """Sets of times: which nanoseconds are covered by at least one interval, and how many of them lie in a window."""
 
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 
 from inferometer.analyses.intervals import Times, merge
 
 
-@dataclass(frozen=True)
-class Cover:
+class Cover(msgspec.Struct, frozen=True):
     """Disjoint intervals in order of time, ends exclusive. Those that touch are one."""
 
     start_ns: Times

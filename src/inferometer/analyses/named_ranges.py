@@ -4,8 +4,7 @@ A span is a range of the host unless it is on a device's track, as synchronisati
 at all are marks: they hold nothing and are counted only.
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.analyses.correlation import tie_launches
@@ -14,8 +13,7 @@ _THREAD = ["rank", "process", "thread"]
 _DEVICE = ["rank", "device"]
 
 
-@dataclass(frozen=True)
-class NamedRanges:
+class NamedRanges(msgspec.Struct, frozen=True):
     """`ranges`: `name`, a row of `names`; `rank`, `process`, `thread`, `start_ns`, `dur_ns`. `names`: their host times.
 
     `on_device` spans and `marks` are in neither.

@@ -8,10 +8,10 @@ that began last among those that are still open; of several that began at once t
 last given.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +23,7 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 _MOST_LEVELS: Final = 2_000  # a pass over columns for each; one sweep is as quick
 
 
-@dataclass(frozen=True)
-class Nested:
+class Nested(msgspec.Struct, frozen=True):
     """Ranges of one lane of which no two cross, by start, of equal starts the longest first; shape (n,) each.
 
     `parent`: the range around each, -1 for the outermost. `levels`: the ranges of each depth, outermost first.

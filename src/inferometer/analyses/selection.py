@@ -1,7 +1,6 @@
 """Which launches a question is about: of a device, a stream, a rank, a window of time."""
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.errors import InputError, UnknownName
@@ -9,8 +8,7 @@ from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """Launches to look at; None means all.
 
     `device` is `gpu:7` or just its number. `between_ns` is a window from the trace's start (the earliest time of any of

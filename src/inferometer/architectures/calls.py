@@ -11,7 +11,6 @@ Letters: M rows, one per token of a sequence of the batch; N outputs and K input
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Literal
@@ -55,8 +54,7 @@ class OperatorCall(msgspec.Struct, frozen=True):
     written_bytes: int
 
 
-@dataclass(frozen=True)
-class ModelStep:
+class ModelStep(msgspec.Struct, frozen=True):
     """A pass over a batch: the same number of new tokens in each sequence, after the same context."""
 
     tokens: int

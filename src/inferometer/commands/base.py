@@ -5,10 +5,10 @@ Nothing heavy is imported at the top, so that `inferometer --help` is quick.
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
@@ -57,8 +57,7 @@ def wants_tracebacks() -> bool:
     return bool(click.get_current_context().meta.get(f"{__name__}.debug"))
 
 
-@dataclass(frozen=True)
-class TraceArgument:
+class TraceArgument(msgspec.Struct, frozen=True):
     """The file that a command was pointed at. Opening it shows progress on a terminal.
 
     `execution_trace`: a file of the same run that has arguments of its ops.
@@ -144,8 +143,7 @@ class ReaderLeft(Exception):
     """Whoever read our output closed the pipe: `| head` does."""
 
 
-@dataclass
-class Output:
+class Output(msgspec.Struct):
     """Where and how a result is printed: data on stdout, everything else on stderr.
 
     Who calls a command from Python gives the context another one as `obj`, and has the result.

@@ -1,11 +1,11 @@
 """`inferometer fleet`: questions about all traces of a fleet."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from inferometer.commands.base import FORMATS, Output, asked_theme, command, output_options
 from inferometer.commands.options.pages import (
@@ -92,8 +92,7 @@ def run(
     out.show(_answer(fleet, asked))
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """A question with its options; None is an option that wasn't given."""
 
     question: str

@@ -1,8 +1,7 @@
 """`inferometer groups`: kernels that one call launches together."""
 
-from dataclasses import replace
-
 import click
+from msgspec.structs import replace
 
 from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import between_option, device_option, rank_option, stream_option, top_option

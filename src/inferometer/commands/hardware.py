@@ -1,10 +1,10 @@
 """`inferometer hardware`: what devices can do at most, which of them a trace ran on, what the one at hand reaches."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
 from inferometer.commands.options.selection import hardware_file_option
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.result import Result
 
 
-@dataclass(frozen=True)
-class _Measuring:
+class _Measuring(msgspec.Struct, frozen=True):
     """The options that only --measure has."""
 
     on: str | None

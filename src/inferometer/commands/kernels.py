@@ -1,9 +1,9 @@
 """`inferometer kernels`: the table of kernel time."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+import msgspec
 
 from inferometer.commands.base import (
     FORMATS,
@@ -93,8 +93,7 @@ def run(source: TraceArgument, out: Output, **options: Any) -> None:
             click.echo(f"Only section {table.section} is printed; --section gives the others: {others}.", err=True)
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """The options, by the names that the command hands on."""
 
     by: str

@@ -18,11 +18,11 @@ into a folder above would choose what is run, read or written.
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from inferometer.commands.base import remember
@@ -45,8 +45,7 @@ _PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.if
 Commands = Callable[[], Mapping[str, click.Command]]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """What a file sets. `where`: the file, and the table in it."""
 
     where: str

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import Attributing, attributing_options
@@ -88,7 +89,7 @@ def run(
         return
     trace, found = how.open(source, {**LAUNCHED, **SUMMED})
     sums = summed_tree(trace, asked) if found.launches.is_empty() and how.is_all else None
-    table = sums or call_tree(found, **vars(asked))
+    table = sums or call_tree(found, **msgspec.structs.asdict(asked))
     if folded or speedscope:
         from inferometer.reports.flames import render_folded, render_speedscope
 

@@ -9,8 +9,9 @@ name any. A rule that can tell how much of its time lies in another's finding sa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from inferometer.findings.finding import SEVERITIES, Finding
 

@@ -211,14 +211,14 @@ def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Sequence[Callable[[]
 def _judged(finding: Finding, changed: Sequence[ChangedThreshold]) -> Finding:
     """With a sentence on thresholds that aren't its rule's own."""
     said = say_changed(changed, finding.rule)
-    return replace(finding, evidence=(*finding.evidence, *said)) if said else finding
+    return msgspec.structs.replace(finding, evidence=(*finding.evidence, *said)) if said else finding
 
 
 def _named(finding: Finding, runs: Sequence[int | None]) -> Finding:
     """With the run in its title, if it is of one run alone: lines of the log are every run's."""
     if len(runs) > 1 or runs[0] is None:
         return finding
-    return replace(finding, title=f"run {runs[0]}: {finding.title}")
+    return msgspec.structs.replace(finding, title=f"run {runs[0]}: {finding.title}")
 
 
 def _runs(trace: Trace) -> Iterator[tuple[int | None, Trace]]:

@@ -1,9 +1,9 @@
 """What the rules looked at, and how much of the devices' idle time no finding is about: so that "none" is an answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
@@ -13,8 +13,7 @@ from inferometer.trace.trace import Trace
 _TABLES: Final = ("launches", "calls", "ops", "frames", "spans", "steps", "totals", "log")
 
 
-@dataclass(frozen=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True):
     """What rules looked at. The times are sums over all devices, ns.
 
     `rules`: how many were asked; `of_all_rules`: whether that is all. `rows`: of each table. `idle_ns` of the devices'

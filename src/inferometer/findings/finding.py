@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
+
+import msgspec
 
 Severity = Literal["high", "medium", "low", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 _CHANGED: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule found.
 
     Attributes:
@@ -60,8 +60,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """From which share of the time at stake a finding is `low`, `medium`, `high`; None: it never is.
 
     Below `low` there is nothing to say. `name`: the rule and, where it has several scales, after a dot which of them:

@@ -5,9 +5,9 @@ silent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import polars as pl
 
 from inferometer.findings.evidence.locked_property import locked_cached_property
@@ -239,8 +239,7 @@ class Evidence:
         return self.log.filter(pl.col("level").is_in(levels)).to_dicts()
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One kind of oddity. `find` yields nothing where it isn't, or where what it needs wasn't recorded.
 
     It runs in parallel with other rules on threads: it changes nothing that others see, the evidence least of all.

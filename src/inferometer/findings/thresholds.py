@@ -6,18 +6,18 @@ counts into that time (what is a short kernel, what a slow copy) is its own and 
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
+
+import msgspec
 
 from inferometer.errors import InputError
 from inferometer.findings.rule import Rule
 from inferometer.units import format_share
 
 
-@dataclass(frozen=True)
-class ChangedThreshold:
+class ChangedThreshold(msgspec.Struct, frozen=True):
     """One that a user set to another value than the rule's own."""
 
     name: str

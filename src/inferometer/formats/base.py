@@ -1,9 +1,10 @@
 """What a format is, and how the right one is found: by content, unless the user names one."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from inferometer.errors import FormatError, UnknownName
 
@@ -23,8 +24,7 @@ Decoders = Callable[[Asked], "DecoderThreads | None"]
 Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """One profile format.
 
     `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `sniff_path` is asked about a

@@ -1,6 +1,6 @@
 """A file that is held in memory as a whole while it is read, up to `limits.held_bytes`."""
 
-from dataclasses import dataclass
+import msgspec
 
 from inferometer.errors import FormatError
 from inferometer.formats.source import Source
@@ -9,8 +9,7 @@ _BLOCK_BYTES = 1 << 20
 _HINT = "If there is memory for it, read it with --no-limits."
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """The bytes of a file, unpacked. `damage` says what was wrong with its compression: then they end there."""
 
     data: bytes

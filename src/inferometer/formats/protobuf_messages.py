@@ -5,9 +5,10 @@ bytes: one that isn't UTF-8 must not cost its message.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from inferometer.errors import Unavailable
 
@@ -15,8 +16,7 @@ Field = tuple[str, int, str]
 """Name, number and type; `*` before the type: repeated, `?`: in the message's oneof."""
 
 
-@dataclass(frozen=True, eq=False)
-class Schema:
+class Schema(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Messages by their names. `package` is ours; `oneof` names the oneof of each message that has one.
 
     `product` and `extra` are for the error where the runtime isn't installed.

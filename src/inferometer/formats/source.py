@@ -11,10 +11,11 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
+
+import msgspec
 
 from inferometer.errors import FormatError, InputError, printable
 from inferometer.new_files import set_aside
@@ -32,8 +33,7 @@ _BLOCK_BYTES = 1 << 20
 Progress = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What a reader refuses, so that a hostile file can't take the machine.
 
     `expansion`: a gzip stream that unpacks to more than this many times its size is refused (real traces reach 60),

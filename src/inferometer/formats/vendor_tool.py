@@ -4,17 +4,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from inferometer.errors import FormatError, Unavailable
 
 _LONGEST_MESSAGE = 300
 
 
-@dataclass(frozen=True)
-class VendorTool:
+class VendorTool(msgspec.Struct, frozen=True):
     """A program that reads `product`'s reports; `verb` is what it does to one, `by_hand` the command for users.
 
     It runs to its end, with numbers and words of the C locale.

@@ -5,7 +5,8 @@ launched by cuBLAS; the name can't say.
 """
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from inferometer.names.dtypes import TYPES, product
 from inferometer.names.grammars.cublas import INSTRUCTIONS
@@ -33,8 +34,7 @@ _LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8"
 _CONVOLUTIONS = ("fprop", "dgrad", "wgrad", "deconv")
 
 
-@dataclass(frozen=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """What the two generations of names write in ways of their own."""
 
     dtype: str | None

@@ -17,7 +17,6 @@ Every rule has its source. What no rule shows has no name: nothing is guessed fr
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import msgspec
@@ -25,8 +24,7 @@ import msgspec
 _LONGEST_NAME = 200
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, eq=False):
     """A part of a path: an attribute's name, with the index after it in a container (`layers.17`, `layers.*`)."""
 
     text: str

@@ -6,7 +6,6 @@ in a name that was cut short ends where the name ends.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -45,8 +44,7 @@ class ParsedName(msgspec.Struct, frozen=True, gc=False):
     is_cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(msgspec.Struct, frozen=True):
     """One naming family. `read` answers None for a name that isn't of the family.
 
     Grammars that know a `form` (an exact pattern of the whole name, or a template) are asked first, then those that

@@ -5,16 +5,16 @@ A size that isn't an argument is a function, whose parameters are named after th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
 from typing import Any
 
+import msgspec
+
 _MOST = 1 << 24  # entries of a list made by repetition
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """The entry of an argument that is a list: `Entry("shape", -1)`."""
 
     argument: str
@@ -25,8 +25,7 @@ Size = str | int | Entry | Callable[..., int] | None
 """Of an axis: an argument's name, a number, an argument's entry, a function of arguments; None: only values show it."""
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(msgspec.Struct, frozen=True):
     """The tensors of an operator. In `inputs` and `outputs`, `"T k: fp32"` is a tensor's axes and dtype.
 
     Attributes:
@@ -47,9 +46,9 @@ class Axes:
     varying: tuple[str, ...]
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
-    lists: Mapping[str, Callable[..., Sequence[int]]] = field(default_factory=dict)
-    values: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    optional: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, Callable[..., Sequence[int]]] = msgspec.field(default_factory=dict)
+    values: Mapping[str, Callable[..., Any]] = msgspec.field(default_factory=dict)
+    optional: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def argument_of(self, axis: str) -> str | None:
         """The argument that an axis is, whole; None of every other axis."""

@@ -13,8 +13,9 @@ which the next driver, graph or persistent kernel may undercut. `launch` stands 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from inferometer.hardware.device import Device, Quantity
 from inferometer.operators.work import Product, Tile, Work
@@ -43,8 +44,7 @@ _CDNA_K = {"gfx90a": _CDNA_2, "gfx942": _CDNA_3, "gfx950": _CDNA_4}
 """The least depth of an instruction at the full rate of its kind, by dtype: that of 32 x 32, or of 16 x 16 for fp64."""
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """The bounds of one call on one device, in ns; None: the device's data doesn't have them.
 
     `sources` says of each whether its device data are measured, derived or from a datasheet. `launch`: what a launch
@@ -53,7 +53,7 @@ class Bounds:
 
     times_ns: Mapping[Bound, float | None]
     memory_warm_ns: float | None
-    sources: Mapping[Bound, str] = field(default_factory=dict)
+    sources: Mapping[Bound, str] = msgspec.field(default_factory=dict)
     launch: Quantity | None = None
 
     @property

@@ -9,8 +9,9 @@ The functions here make such changes; all of them leave the drawn tensors as the
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,8 +39,7 @@ def _same(args: Mapping[str, Any]) -> Mapping[str, Any]:
     return args
 
 
-@dataclass(frozen=True)
-class HardCase:
+class HardCase(msgspec.Struct, frozen=True):
     """One kind of hard inputs.
 
     Attributes:
@@ -56,13 +56,12 @@ class HardCase:
     name: str
     wanted: str
     change: "Change" = _as_they_are
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any] = msgspec.field(default_factory=dict)
     may_raise: bool = False
     left_open: "LeftOpen | None" = None
 
 
-@dataclass(frozen=True)
-class HardCases:
+class HardCases(msgspec.Struct, frozen=True):
     """What an operator declares.
 
     Attributes:
@@ -73,7 +72,7 @@ class HardCases:
 
     cases: tuple[HardCase, ...] = ()
     few: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _same
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def draw(
         self, case: HardCase, inputs: "Callable[..., dict[str, Tensor]]", args: Mapping[str, Any], **how: Any

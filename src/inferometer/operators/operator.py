@@ -1,9 +1,10 @@
 """What an operator declares: meaning, inputs, a slow answer, what it costs, what bounds are made of, tolerance."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.hard_cases import HardCases
@@ -29,8 +30,7 @@ Judge = Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]
 """What a candidate returned, and what `answer` gave: a check of every output (`bench/comparison.py`)."""
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(msgspec.Struct, frozen=True):
     """One operator of the catalogue.
 
     Attributes:
@@ -70,14 +70,14 @@ class Operator:
     tiny: tuple[Mapping[str, Any], ...]
     axes: Axes | None = None
     settings: tuple[str, ...] = ()
-    updates: Mapping[str, str] = field(default_factory=dict)
-    tolerance: Mapping[str, float] = field(default_factory=dict)
+    updates: Mapping[str, str] = msgspec.field(default_factory=dict)
+    tolerance: Mapping[str, float] = msgspec.field(default_factory=dict)
     exact: frozenset[str] = frozenset()
     quantised: frozenset[str] = frozenset()
     judge: Judge | None = None
     job: Path | None = None
     left_open: "LeftOpen | None" = None
-    hard: HardCases = field(default_factory=HardCases)
+    hard: HardCases = msgspec.field(default_factory=HardCases)
     package: str = "inferometer.operators.catalogue"
 
     def catalogue(self) -> Catalogue:

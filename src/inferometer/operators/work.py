@@ -3,13 +3,13 @@
 Plain integers, no torch. A multiply and an add are two FLOPs; anything else that gives a number is one.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+import msgspec
 
-@dataclass(frozen=True)
-class Cost:
+
+class Cost(msgspec.Struct, frozen=True):
     """Work and bytes as the published catalogue has them: of an eager reference that copies what it updates.
 
     `flops` counts products of matrices, `+ - * /` (1 per element), SiLU (4), softmax (4 per element, less one per row),
@@ -22,8 +22,7 @@ class Cost:
     written_bytes: int | None
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(msgspec.Struct, frozen=True):
     """What instructions multiply at once: cells of M x N, so many `cells` side by side, K deep."""
 
     M: int = 1
@@ -32,8 +31,7 @@ class Tile:
     cells: int = 1
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(msgspec.Struct, frozen=True):
     """Products of matrices, rows M by columns N over a depth K, any number of them: `flops` exactly.
 
     A size that is given is rounded up to what the device's instructions multiply at once. One that is None needs no
@@ -60,8 +58,7 @@ def _steps(size: int | None, step: int) -> Fraction:
     return Fraction(ceil(size / step) * step, size) if size else Fraction(1)
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """The least that any implementation must do: what bounds are made of.
 
     Attributes:

@@ -6,12 +6,12 @@ of any size is built in bounded memory; with `folder` those parts are the store 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+import msgspec
 import polars as pl
 
 from inferometer.privacy.metadata import Names
@@ -41,17 +41,16 @@ class RowsListener(Protocol):
         """Forget the rows so far: the reader begins anew."""
 
 
-@dataclass
-class _Pending:
+class _Pending(msgspec.Struct):
     """Batches of one table in the order they came: parts on disk first, then merged ones, then small ones.
 
     `compact`: the parts that this process wrote for itself, with categories as memory has them.
     """
 
-    parts: list[Path] = field(default_factory=list)
-    compact: set[Path] = field(default_factory=set)
-    merged: list[pl.DataFrame] = field(default_factory=list)
-    small: list[pl.DataFrame] = field(default_factory=list)
+    parts: list[Path] = msgspec.field(default_factory=list)
+    compact: set[Path] = msgspec.field(default_factory=set)
+    merged: list[pl.DataFrame] = msgspec.field(default_factory=list)
+    small: list[pl.DataFrame] = msgspec.field(default_factory=list)
     merged_bytes: int = 0
     small_rows: int = 0
     rows: int = 0

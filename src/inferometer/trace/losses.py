@@ -8,9 +8,10 @@ names once; docs/reference/losses.md is made from it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
+
+import msgspec
 
 from inferometer.errors import clean
 from inferometer.privacy.secrets import blank_secrets
@@ -22,8 +23,7 @@ Severity = Literal["info", "warning"]
 _SEVERITIES: tuple[Severity, ...] = ("warning", "info")
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """One name under which losses are counted. `dropped`: the events counted have no row in the trace."""
 
     name: str
@@ -244,8 +244,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """One counted name within one category.
 
     `example` is a place in the file or the first text met: one line, cut, with control characters and what looks

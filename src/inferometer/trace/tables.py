@@ -6,9 +6,9 @@ the wall clock where the source says so). Lists that frameworks print (shapes, s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import polars as pl
 
 _NOT_RECORDED = "the source doesn't record it"
@@ -18,8 +18,7 @@ REPEATED_TEXT = ("kind", "kernel", "device", "host", "api")
 """Columns whose text repeats from row to row."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column: `null` says why a value may be missing; an empty `null` means that it never is."""
 
     name: str
@@ -28,8 +27,7 @@ class Column:
     null: str = ""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(msgspec.Struct, frozen=True, dict=True):
     """One table of the trace. `time` names the column that orders its rows in time, where it has one."""
 
     name: str

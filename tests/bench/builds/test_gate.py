@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.bench.builds import samples
 from tests.bench.builds.conftest import NORM, NORM_CASES
@@ -65,7 +66,7 @@ def test_products_that_memory_limits_or_that_are_pytorchs_may_do_without(built: 
     build = ArchitectureBuild("sm_90", kernels, (), None, "", "")
     narrow = Work(dtype="bf16", products=(Product(2 * 4096 * 4096),), read_bytes=2 * 4096 * 4096)
     assert [finding.severity for finding in check_builds([build], "gate", [narrow])] == ["warning"]
-    wide = replace(narrow, read_bytes=0)
+    wide = msgspec.structs.replace(narrow, read_bytes=0)
     assert [finding.severity for finding in check_builds([build], "gate", [wide])] == ["error"]
     left = replace(build, torch_products=("mm",))
     (finding,) = check_builds([left], "gate", [wide])
@@ -139,7 +140,7 @@ def test_what_the_caller_gets_wrong_raises(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(InputError, match="found nothing"):
         build_candidate(tmp_path / "none.py", NORM, NORM_CASES, ["sm_90"])
     with pytest.raises(UnknownName, match="rms_norms"):
-        build_candidate(path, replace(NORM, name="rms_norms"), NORM_CASES, ["sm_90"])
+        build_candidate(path, msgspec.structs.replace(NORM, name="rms_norms"), NORM_CASES, ["sm_90"])
     with pytest.raises(InputError, match=r"rms_norm: .*hidden_size"):
         build_candidate(path, NORM, [{"token_count": 3}], ["sm_90"])
     with pytest.raises(InputError, match="no shapes"):

@@ -1,9 +1,9 @@
 """Arguments that make no tensors are reported, not computed with."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from inferometer.bench.exchange.axes import bind, values_of
 from inferometer.errors import InputError

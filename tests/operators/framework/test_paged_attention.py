@@ -1,9 +1,9 @@
 """Attention over pages by several libraries' kernels: heads, layouts, windows and lengths, counted by hand."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.operators.framework.test_serving import call_of, work_of
 
 from inferometer.operators.framework.call import Unmodelled

@@ -7,10 +7,12 @@ below a node and what it took itself always add up to its time, and their differ
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.activity.activity import OWNER
 from inferometer.analyses.compare.activity.step_marks import Marks, are_marked_alike, find_recorded_marks
@@ -42,8 +44,7 @@ _SCHEMA = {
 }
 
 
-@dataclass(frozen=True)
-class TreeRun:
+class TreeRun(msgspec.Struct, frozen=True):
     """One run: its launches, in `steps` steps of one process (None: the whole run).
 
     `outside_ns`: time of launches that no step called for. `phases`: marked steps by phase.
@@ -52,7 +53,7 @@ class TreeRun:
     found: Attribution
     steps: int | None = None
     outside_ns: int = 0
-    phases: Mapping[str | None, int] = field(default_factory=dict)
+    phases: Mapping[str | None, int] = msgspec.field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -169,8 +170,7 @@ def _within(found: Attribution, marks: Marks) -> TreeRun:
     return TreeRun(replace(found, launches=inside), count, int(outside["dur_ns"].sum()), marks.phases())
 
 
-@dataclass(slots=True)
-class _Joined:
+class _Joined(msgspec.Struct):
     """A node of both trees, with what it took in each, rounded at the leaves; counts are over steps."""
 
     kind: str
@@ -179,7 +179,7 @@ class _Joined:
     count: tuple[float, float]
     key: list[tuple[int, str]]
     time_ns: tuple[int, int] = (0, 0)
-    callees: "list[_Joined]" = field(default_factory=list)
+    callees: "list[_Joined]" = msgspec.field(default_factory=list)
 
     @property
     def delta_ns(self) -> int:

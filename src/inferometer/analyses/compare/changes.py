@@ -12,9 +12,9 @@ of the runs is such, a step is the summed time of the device's functions.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from inferometer.analyses.compare.activity.activity import Activity
@@ -28,8 +28,7 @@ from inferometer.analyses.compare.significance import interval
 from inferometer.analyses.compare.work_change import WorkChange, find_work_change
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """How a step of the candidate differs from one of the base.
 
     `amounts`: calls per cycle before any repair. `base_steps`, `candidate_steps`: complete steps compared, of all

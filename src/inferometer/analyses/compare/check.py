@@ -6,8 +6,9 @@ in it. That is `open`, with a sentence; whether it fails is the user's choice.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from inferometer.analyses.comparison_limits import CLEAR_CHANGE, FEW_CHANGE
 from inferometer.units import format_share
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 _NARROW = "Longer runs narrow that."
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """The answer of a check. `open`: why no regression is shown and none is excluded; empty where one of both is."""
 
     failed: bool

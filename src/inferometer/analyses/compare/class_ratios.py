@@ -6,9 +6,9 @@ of theirs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +21,7 @@ from inferometer.analyses.comparison_limits import MIN_CHANGE, MIN_SHARE
 _TINY = 1e-9
 
 
-@dataclass(frozen=True)
-class ClassRatio:
+class ClassRatio(msgspec.Struct, frozen=True):
     """Duration of a call, candidate over base, of the functions of one class; above 1 the candidate's calls are longer.
 
     `interval` is None where the spread is unknown. `share` of the base's step; `functions` that both runs have.
@@ -49,8 +48,7 @@ class ClassRatio:
         }
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(msgspec.Struct, frozen=True):
     """`cls` is the class that slowed most beyond noise; None where none did. `classes`: all, the most slowed first."""
 
     cls: str | None
@@ -97,8 +95,7 @@ def _ratio(base: Side, candidate: Side, cls: str, rows: list[tuple[int, int]], s
     return ClassRatio(cls, ratio, between, int(usable.sum()), share)
 
 
-@dataclass(frozen=True)
-class _PerCall:
+class _PerCall(msgspec.Struct, frozen=True):
     """Mean time of a call by row, and how far the logarithms of its samples are off that of the mean."""
 
     mean: Values

@@ -1,8 +1,8 @@
 """May two runs be compared at all: the same hardware, whole files, the same work in a step, functions in common."""
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.compare.activity.printed_activity import compared_steps, context_range, is_by_step, overlap
@@ -17,8 +17,7 @@ from inferometer.trace.trace import Trace
 _WORK = ("batch", "prefill_tokens", "decode_tokens")
 
 
-@dataclass(frozen=True)
-class Comparable:
+class Comparable(msgspec.Struct, frozen=True):
     """`ok`: as recorded; `repair`: how it was made so else. `stops`: only families can be set side by side."""
 
     ok: bool

@@ -6,11 +6,13 @@ thresholds are in `comparison_limits`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.activity.activity import Activity
 from inferometer.analyses.compare.causes.calibration import Calibration, calibrate
@@ -251,8 +253,7 @@ def _check_something_is_there(
     return not any(functions.is_empty for functions in _both(sides))
 
 
-@dataclass(frozen=True)
-class _Causes:
+class _Causes(msgspec.Struct, frozen=True):
     """Counters of both runs, the causes among them, ranked, and how high causes score where nothing is wrong."""
 
     series: MatchedSeries

@@ -8,10 +8,11 @@ have two lines, one for the least time of any rank and one for what ranks waited
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.matches import Key, Match
 from inferometer.analyses.compare.sampling_units import REMAINDERS, Units, Values
@@ -26,8 +27,7 @@ ChangeKind = Literal[
 WAITING = "waiting for other ranks"
 
 
-@dataclass(frozen=True)
-class Contribution:
+class Contribution(msgspec.Struct, frozen=True):
     """One line, per step: `delta_ns` = `candidate_ns` - `base_ns`, `share` of the step's change.
 
     `interval_ns` holds the difference in 95 of 100 samples; None where a run shows the function once. `cls` is the
@@ -86,8 +86,7 @@ class Contribution:
         }
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """A run ready for lines: what a step holds by row, and its resampled values.
 
     `scale` divides times and calls where the run's cycles were normalised.
@@ -145,8 +144,7 @@ class Side:
         return [self.rows[key] for key in keys if key in self.rows]
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """A line's time in one run: the mean and its samples."""
 
     mean: float
@@ -175,8 +173,7 @@ def contribution_lines(base: Side, candidate: Side, matches: Sequence[Match], st
     return sorted(shared, key=lambda line: (not line.added, line.kind == "same", -abs(line.delta_ns), line.name))
 
 
-@dataclass(frozen=True)
-class _Unjudged:
+class _Unjudged(msgspec.Struct, frozen=True):
     """A line whose kind isn't decided yet: `p` of no difference, None where the spread is unknown."""
 
     line: Contribution

@@ -1,16 +1,15 @@
 """Kernel families of two runs side by side, where kernels can't be compared: other hardware, other programs."""
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.compare.activity.activity import HOST, Activity
 from inferometer.names import decode
 
 
-@dataclass(frozen=True)
-class FamilyLine:
+class FamilyLine(msgspec.Struct, frozen=True):
     """Time of a family in each run, as recorded, and its share of the device's function time there. Never a change."""
 
     name: str

@@ -10,11 +10,12 @@ of these, the frame that called the op which ended the idle time is reported.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.activity.activity import LANE, OWNER, Activity
 from inferometer.analyses.compare.phases import PhaseChanges
@@ -32,8 +33,7 @@ _BETWEEN = ["after", "before"]
 _OWN_FORMAT = "recording"
 
 
-@dataclass(frozen=True)
-class Growth:
+class Growth(msgspec.Struct, frozen=True):
     """Idle time per step, ns, in base and candidate."""
 
     base_ns: int
@@ -48,8 +48,7 @@ class Growth:
         return {"base_ns": self.base_ns, "candidate_ns": self.candidate_ns, "delta_ns": self.delta_ns}
 
 
-@dataclass(frozen=True)
-class Place(Growth):
+class Place(Growth, frozen=True):
     """Idle time between two functions; `after` is None before the first of a recording.
 
     `called_in`: the frame that called the second most often, where the CPU runs both; None where that isn't known.
@@ -69,8 +68,7 @@ class Place(Growth):
         return f"before {before}" if self.after is None else f"between {decode(self.after).short_name} and {before}"
 
 
-@dataclass(frozen=True)
-class InFrame(Growth):
+class InFrame(Growth, frozen=True):
     """Idle time while a frame was the innermost of the launching thread; `caller`: the Python code around a native one.
 
     `own`: the frame is the innermost of the user's code instead, whatever it called.
@@ -89,8 +87,7 @@ class InFrame(Growth):
         return f"in {self.frame}{called}{', or what that called' if self.own else ''}"
 
 
-@dataclass(frozen=True)
-class HostTime:
+class HostTime(msgspec.Struct, frozen=True):
     """By how much the idle time of a step grew, and what holds most of that: a place, a frame, both or neither."""
 
     idle: Growth

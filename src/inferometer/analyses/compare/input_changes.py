@@ -7,9 +7,9 @@ Weights have the same sizes at any number of tokens; products without one (atten
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.comparison_limits import MOST
@@ -24,8 +24,7 @@ Weight = tuple[tuple[int, ...], str]
 """Its sizes and its dtype."""
 
 
-@dataclass(frozen=True)
-class InputChange:
+class InputChange(msgspec.Struct, frozen=True):
     """The weights of most matrix products of the candidate, where the base has none like them.
 
     `dtypes`: of base and candidate, where they differ. `sizes`: those that the base has alone, and the candidate.

@@ -7,9 +7,9 @@ run's. Kernels that no compared step calls have only those.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.compare.activity.activity import HOST, Activity
@@ -26,8 +26,7 @@ Totals = Mapping[str, tuple[int, int]]
 _NOTHING = 0, 0
 
 
-@dataclass(frozen=True)
-class KernelSide:
+class KernelSide(msgspec.Struct, frozen=True):
     """A row in one run. `names`: as recorded, of several where they are one line, empty where the run has none.
 
     `step_ns`, `calls`: of a compared step, null for kernels that none calls. `total_ns`, `launches`: of the whole run.
@@ -56,8 +55,7 @@ class KernelSide:
         }
 
 
-@dataclass(frozen=True)
-class ComparedKernel:
+class ComparedKernel(msgspec.Struct, frozen=True):
     """A kernel, or kernels that are one line. `kind` is null where both runs have it and no compared step calls it.
 
     `interval_ns` holds the difference in 95 of 100 samples, null where it isn't known.
@@ -94,8 +92,7 @@ class ComparedKernel:
         }
 
 
-@dataclass(frozen=True)
-class ComparedKernels:
+class ComparedKernels(msgspec.Struct, frozen=True):
     """`rows`: the largest difference first. `per`: what `step_ns` and `calls` are of: without steps, a whole recording.
 
     Either is of one device. The totals of the rows add up to those of the runs, copies among them.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.comparison_limits import SAME_CALLS
@@ -26,8 +27,7 @@ MatchKind = Literal["same", "renamed", "fused", "split", "new", "gone"]
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """Functions of the base and what they are in the candidate, with the basis on which that is reported.
 
     `shared`: in the group as well, though they have calls elsewhere, too; their whole time is in both sums.

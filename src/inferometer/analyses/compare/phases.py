@@ -8,9 +8,9 @@ one with most time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.compare.activity.activity import Activity
@@ -28,8 +28,7 @@ _DECODE = "decode"
 Means = Mapping[str, tuple[float | None, float | None]]
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """What both runs did, in steps of `phase` (of unknown phase: None), or in all of them where not `by_phase`.
 
     `means`: of each of `TOKENS`, those of a step of either run, None where not known. `marked`: both runs mark these
@@ -57,8 +56,7 @@ class Pair:
         return bool(ratios) and all(abs(ratio - 1) <= MIN_CHANGE for ratio in ratios)
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(msgspec.Struct, frozen=True):
     """Both runs. `marks`: their steps; None where they come from no launches. `pairs`: what is compared, at least one.
 
     `disjoint`: the phases of the one and of the other, where all are known and none is in both.
@@ -89,8 +87,7 @@ class Sides:
         }
 
 
-@dataclass(frozen=True)
-class PhaseChanges:
+class PhaseChanges(msgspec.Struct, frozen=True):
     """The changes of one pair, and what slowed in it."""
 
     pair: Pair

@@ -5,9 +5,9 @@ thing. Decode steps that tell their tokens are timed per token, others as a whol
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.tables.tests import tests_of
@@ -16,8 +16,7 @@ from inferometer.trace.trace import Trace
 _KIND: Final = ("anchor", "phase", "batch", "prompt", "per_token")
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """One thing that was repeated. Times are ns, of a token where `per_token`; what isn't known is None.
 
     `count`: repetitions. `rate`: tokens/s, the mean over repetitions, where the source has it.

@@ -8,10 +8,10 @@ fewer where one was split. A kernel must have most of its calls at such places, 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from math import gcd
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -26,8 +26,7 @@ _NONE = -1
 _LONGEST = 64  # kernels between two anchors; of more, nothing can be known
 
 
-@dataclass(frozen=True)
-class _Order:
+class _Order(msgspec.Struct, frozen=True):
     """`places`: how often each stretch stands between two anchors. `anchors`, `calls`: how often each is seen."""
 
     places: Mapping[Place, Counter[Stretch]]
@@ -35,8 +34,7 @@ class _Order:
     calls: Counter[str]
 
 
-@dataclass(frozen=True)
-class _Replaced:
+class _Replaced(msgspec.Struct, frozen=True):
     """At one or several places, `base` stood in the one run as `candidate` does in the other; seen so often in each."""
 
     base: Stretch
@@ -109,8 +107,7 @@ def _order(order: pl.DataFrame, anchors: Mapping[str, int]) -> _Order:
     return _Order(places, Counter(anchor[at].tolist()), calls)
 
 
-@dataclass(frozen=True)
-class _Scene:
+class _Scene(msgspec.Struct, frozen=True):
     """Both runs in order, between the anchors known so far."""
 
     matching: Matching
@@ -207,8 +204,7 @@ def _group(scene: _Scene, change: _Replaced) -> None:
     scene.matching.add(Match(tuple(base), tuple(candidate), "fused" if is_fused else "split", basis, shared))
 
 
-@dataclass(frozen=True)
-class _Taken:
+class _Taken(msgspec.Struct, frozen=True):
     """Of the kernels in a stretch: those without a match, and matches that keep the rest of their calls."""
 
     own: list[Key]

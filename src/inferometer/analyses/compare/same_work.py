@@ -7,12 +7,13 @@ the ratio. Whole windows hold any number of steps, so there the common ratio is 
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from inferometer.analyses.compare.activity.activity import CYCLES, FUNCTIONS, HOST, LANE, OWNER, Activity
@@ -25,8 +26,7 @@ _TRIED = 200  # ratios of the most called functions
 Side = Literal["base", "candidate"]
 
 
-@dataclass(frozen=True)
-class Repair:
+class Repair(msgspec.Struct, frozen=True):
     """How cycles of different units were made comparable.
 
     `merged`: cycles of `side` between marks became `whole_steps` steps of about `cycles_per_step`. `normalised`: the
@@ -43,8 +43,7 @@ class Repair:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Amounts:
+class Amounts(msgspec.Struct, frozen=True):
     """Calls a cycle in both runs. `ratio`: the common one, candidate over base; None where most functions share none.
 
     `calls`: `function`, `cls`, `base_calls`, `candidate_calls`, `ratio`, `shares` of each function in both.
@@ -188,8 +187,7 @@ def _marks(amounts: Amounts, matches: list[Match], side: Side) -> list[str]:
     return [named[name] for name in once]
 
 
-@dataclass(frozen=True)
-class _Ends:
+class _Ends(msgspec.Struct, frozen=True):
     """`steps`: `process`, `rank`, `cycle`, and the `step` that the cycle is part of."""
 
     steps: pl.DataFrame

@@ -6,10 +6,10 @@ where only sums are known there is none. Rows beyond the functions make the step
 run on another clock, at the same moments as the device's, so they are no part of that sum.
 """
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ _CONFIDENCE = 0.975  # each side of an interval of 95 %
 _NORMAL = 1.959963984540054
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(msgspec.Struct, frozen=True, dict=True):
     """`functions`: `function` and `cls`, one row for each row of the matrices. F functions, U units.
 
     `dur`, `calls`: sums over lanes, shape (F, U). `cost`: of collectives without waiting, NaN of what never waits.

@@ -4,16 +4,16 @@ Most differences say nothing of a run's speed, so they are reported and not judg
 on how many threads the CPU computes, and whether each launch waits for its kernel.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from inferometer.trace.trace import Trace
 
 THREADS, BLOCKING = "torch threads", "CUDA_LAUNCH_BLOCKING"
 
 
-@dataclass(frozen=True)
-class SetupChange:
+class SetupChange(msgspec.Struct, frozen=True):
     """One thing that both files note, and note differently."""
 
     name: str

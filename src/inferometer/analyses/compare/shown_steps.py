@@ -11,9 +11,9 @@ the one is the k-th of the other. Of kernels that are called more often in one o
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -44,8 +44,7 @@ BOXES = pl.Schema(
 Groups = tuple[Mapping[str, int], Mapping[str, int]]
 
 
-@dataclass(frozen=True)
-class ShownStep:
+class ShownStep(msgspec.Struct, frozen=True):
     """One step. `number`: as the run counts them. `place`: rank and device. `idle_ns`: in which the device ran nothing.
 
     `boxes`: by stream and start, counted from the step's own start, which is the end of the work before it: what began
@@ -66,8 +65,7 @@ class ShownStep:
         return int(self.boxes["launches"].sum())
 
 
-@dataclass(frozen=True)
-class ShownRun:
+class ShownRun(msgspec.Struct, frozen=True):
     """Steps of a run in order, of `of` complete ones; `median`, `slowest`, `fastest` are places in `steps`."""
 
     steps: tuple[ShownStep, ...]
@@ -77,8 +75,7 @@ class ShownRun:
     fastest: int = 0
 
 
-@dataclass(frozen=True)
-class ShownSteps:
+class ShownSteps(msgspec.Struct, frozen=True):
     """Steps of both runs. `groups`: by kernel of either run, the number of its match; empty where nothing corresponds.
 
     `per`: "step", or "recording" where a run is one window.
@@ -86,7 +83,7 @@ class ShownSteps:
 
     base: ShownRun
     candidate: ShownRun
-    groups: Groups = field(default=({}, {}))
+    groups: Groups = msgspec.field(default=({}, {}))
     per: Literal["step", "recording"] = "step"
 
 

@@ -10,9 +10,10 @@ mean step is longer.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+import msgspec
 
 from inferometer.analyses.compare.activity.activity import COMPUTE
 from inferometer.analyses.compare.causes.metric_roles import CauseClass, MetricRole
@@ -46,8 +47,7 @@ _CALLS = {  # host calls and copies that a cause slows, whatever else the class 
 }
 
 
-@dataclass(frozen=True)
-class Slowdown:
+class Slowdown(msgspec.Struct, frozen=True, dict=True):
     """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing.
 
     `on_cpu`: whether the device of the kernels is the CPU. `communicates`: whether the program may wait for others.

@@ -6,11 +6,13 @@ whichever run is the base. Repetitions follow each other in one process, so what
 in it; as for steps of a trace, a test is slower only from `MIN_CHANGE` on, what runs of one set-up drift by.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, hypot, log
 from typing import Any, ClassVar, Final, Literal
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.comparability import other_model_or_hardware
 from inferometer.analyses.compare.repetitions import Repeated, has_tests, repeated_in
@@ -29,8 +31,7 @@ Interval = tuple[float, float]
 _ACTIVITY: Final = ("function_times", "function_metrics", "launches", "totals", "counters", "calls", "ops")
 
 
-@dataclass(frozen=True)
-class ComparedTest:
+class ComparedTest(msgspec.Struct, frozen=True):
     """A test in both runs, or in one. `ratio`: time of the candidate over that of the base, above 1 is slower.
 
     `kind`: `same` is within what runs drift by, `unclear` may be that or more, `unknown` has no spread to judge by.

@@ -7,9 +7,10 @@ that it would slow. Where there are no times at all, a change of the counters mu
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+import msgspec
 
 from inferometer.analyses.compare.causes.calibration import Calibration
 from inferometer.analyses.compare.causes.causes import Cause
@@ -53,8 +54,7 @@ Verdict = Literal[
 Outcome = Literal["slower", "faster", "no difference", "no clear difference", "can't tell", "not comparable"]
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """`claimed` is the cause that "cause named" names, or the likeliest of too few samples; else None."""
 
     verdict: Verdict
@@ -62,8 +62,7 @@ class Judged:
     claimed: Cause | None = None
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """What is known to differ of the program itself, besides its functions.
 
     `inputs`: of its matrix products. `setting`: a sentence about one that makes it slower. `host`: where its time grew.
@@ -115,8 +114,7 @@ def find_outcome(verdict: Verdict, changes: Changes, slowdown: Slowdown) -> Outc
     return "no clear difference"
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(msgspec.Struct, frozen=True, dict=True):
     """Two runs whose function times are known; the functions in `_VERDICTS` are asked about it one after another."""
 
     changes: Changes

@@ -5,8 +5,9 @@ A program that does its work twice, or has two layers more, calls most of its fu
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from inferometer.analyses.compare.contributions import Contribution
 from inferometer.analyses.compare.same_work import Amounts
@@ -16,8 +17,7 @@ from inferometer.analyses.comparison_limits import MORE_CALLS, MOST
 _OUTSIDE = 2  # calls before the first and after the last layer: a norm, a head
 
 
-@dataclass(frozen=True)
-class WorkChange:
+class WorkChange(msgspec.Struct, frozen=True):
     """What other numbers of calls add to a step.
 
     `delta_ns`: of functions that both runs have, the change of their calls at the base's time of one; of new ones all

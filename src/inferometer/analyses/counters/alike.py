@@ -8,9 +8,10 @@ has no arguments. Grid and block must agree where both files have them.
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Final
+
+import msgspec
 
 from inferometer.names.canonical import canonical_parts
 from inferometer.names.reading import last_word
@@ -18,8 +19,7 @@ from inferometer.names.reading import last_word
 _SPACES = re.compile(r"(?:[\w@]+::)+")
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """What launches of one kernel share; `shape`: its grid and block, None where one of them isn't recorded."""
 
     kernel: str

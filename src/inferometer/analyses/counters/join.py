@@ -5,9 +5,9 @@ the n-th launch of the trace is the n-th counted one, in order of their beginnin
 many times as many with the same ops in the same order each time. What doesn't join has a reason.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.counters.alike import Kind, number_alike
@@ -29,8 +29,7 @@ _NO_KERNEL = "copies and fills aren't counted"
 _NOT_TRACED = "the trace has no launch of this kernel with this grid and block"
 
 
-@dataclass(frozen=True)
-class JoinAccount:
+class JoinAccount(msgspec.Struct, frozen=True):
     """How many launches joined, and why the others didn't.
 
     Attributes:
@@ -67,8 +66,7 @@ class JoinAccount:
         }
 
 
-@dataclass(frozen=True)
-class Joined:
+class Joined(msgspec.Struct, frozen=True):
     """Launches of a trace with what was counted of them.
 
     Attributes:

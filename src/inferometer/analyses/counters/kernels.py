@@ -1,9 +1,9 @@
 """What was counted of the kernels of a trace: the counters' file joined to its launches, a row per kernel."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.counters.by_row import BY_ROW, counted_by_row
@@ -14,8 +14,7 @@ LAUNCHES: Final = ("kind", "kernel", "rank", "device", "start_ns", "dur_ns", "gr
 """Columns of launches that tie them to counted ones."""
 
 
-@dataclass(frozen=True)
-class KernelCounters:
+class KernelCounters(msgspec.Struct, frozen=True):
     """`frame`: `kernel`, `total_ns`, `launches` and `BY_ROW` of each kernel with counters, the most time first."""
 
     account: JoinAccount

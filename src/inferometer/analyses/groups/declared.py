@@ -6,17 +6,17 @@ never comes without the other. Where `both` don't, their counts must agree (`tim
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 from inferometer.analyses.groups.kernel_roles import role_of
 
 Bound = Literal["both", "leader", "follower"]
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(msgspec.Struct, frozen=True):
     """`leader` and `follower` match the keys of roles whole; `names` are words in the kernels' names, or empty.
 
     `bound`: which of them has the other each time. `source`: the function or file that launches both, or where it was

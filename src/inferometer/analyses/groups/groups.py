@@ -202,8 +202,8 @@ def _from_totals(trace: Trace, selection: Selection, section: int | None, *, spl
     refused: list[Refusal] = []
     for (number, _), rows in totals.group_by("section", "rank", maintain_order=True):
         found, not_one = groups_of_section(rows)
-        groups += [replace(group, section=int(number)) for group in found]
-        refused += [replace(refusal, section=int(number)) for refusal in not_one]
+        groups += [msgspec.structs.replace(group, section=int(number)) for group in found]
+        refused += [msgspec.structs.replace(refusal, section=int(number)) for refusal in not_one]
     return _result(trace, "totals", [share_followers(group) for group in groups] if split else groups, refused, None)
 
 

@@ -6,8 +6,9 @@ between at run time; other kernels are their own role, whatever dtype they have.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from inferometer.names import KernelName, decode
 
@@ -26,8 +27,7 @@ _CONVOLUTION = {"cudnn": "cudnn", "cutlass": "cudnn", "miopen": "miopen", "ck": 
 _VARIANT_WORD = re.compile(r" (?:#\d+|v\d+|bf16|fp\d+|tf32|mx?fp\d\S*|fp8\S*|int\d+|bool|complex64|\S+>\S+)(?= |$)")
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(msgspec.Struct, frozen=True):
     """`key`: kernels with the same one may stand for each other. `label`: what people call it."""
 
     key: str

@@ -5,14 +5,14 @@ Names must be the same, tiles too: taking roles for them found one more true pai
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from inferometer.analyses.groups.members import Group, Site
 from inferometer.names import decode
 
 
-@dataclass(frozen=True)
-class Lesson:
+class Lesson(msgspec.Struct, frozen=True):
     """`same` of `known` pairs of neighbours were of one op, in the file `source`."""
 
     source: str
@@ -20,8 +20,7 @@ class Lesson:
     same: int
 
 
-@dataclass(frozen=True)
-class Lessons:
+class Lessons(msgspec.Struct, frozen=True):
     """What groups of other files teach: `pairs` of short names, and the groups, each with its file."""
 
     pairs: dict[tuple[str, str], Lesson]

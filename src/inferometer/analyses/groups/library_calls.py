@@ -5,13 +5,13 @@ library first. The op that a trace names is better evidence than this table, and
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 _AT_LEAST = 2  # roles of a group
 
 
-@dataclass(frozen=True)
-class LibraryCall:
+class LibraryCall(msgspec.Struct, frozen=True):
     """`roles`: beginnings of role keys that must follow each other. `api`: the public call, with its article."""
 
     name: str

@@ -5,14 +5,15 @@ order, too, but many calls launch it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 Verdict = Literal["library call", "learned call", "declared call", "fused-wrapper call", "counts only"]
 
 
-@dataclass(frozen=True)
-class MemberKernel:
+class MemberKernel(msgspec.Struct, frozen=True):
     """One kernel of a role: `count` launches that are part of the group, `of` all its launches.
 
     `total_ns` is None where the source doesn't say which of the kernel's launches belong here, or they never ran.
@@ -27,8 +28,7 @@ class MemberKernel:
         return {"kernel": self.kernel, "count": self.count, "of": self.of, "total_ns": self.total_ns}
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One role. `optional`: not every call launches it. `modelled_ns`: of a follower, split over its leaders."""
 
     role: str
@@ -61,8 +61,7 @@ class Member:
         }
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """Where the calls come from: of `of` calls, `count` have this op, module and place in the user's code.
 
     `module` is the path with all layers as one: `model.layers.*.mlp`.
@@ -82,8 +81,7 @@ class Site:
         return words if self.count == self.of else f"{words} ({self.count:,} of {self.of:,})"
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Members in order of launch; `count` calls, of which `by_name` were recognised by names alone.
 
     `confidence` is the lower bound of the weakest link, 0 to 1; None where only counts are known. `evidence`:
@@ -133,8 +131,7 @@ class Group:
         }
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Kernels that look like a group and are none, with the reason. `total_ns` is the sum of their times."""
 
     kernels: tuple[str, ...]

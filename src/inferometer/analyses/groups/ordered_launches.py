@@ -6,9 +6,9 @@ region or a whole step, no library call. Launches that are known by their calls 
 thread as a stream of its own.
 """
 
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ Numbers = NDArray[np.int64]
 Places = NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class Ordered:
+class Ordered(msgspec.Struct, frozen=True):
     """Columns of launches by stream and start; row i and i + 1 are neighbours where `lane` is the same.
 
     `fold` numbers the short names in `folded`; `kernel` the names in `kernels`. `op`, `call` and `thread` are row

@@ -1,9 +1,9 @@
 """Pairs of neighbours on a stream, counted by folded names, with what is known of each; `rules` decides."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from inferometer.analyses.numbering import is_among
 _Value = TypeVar("_Value", np.int64, np.int32, np.bool_)
 
 
-@dataclass(frozen=True)
-class Edges:
+class Edges(msgspec.Struct, frozen=True):
     """`frame`: one row a pair of folded names, with its `ruling`; `together[i]`: launch i + 1 is of launch i's call."""
 
     frame: pl.DataFrame

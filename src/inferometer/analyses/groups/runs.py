@@ -8,9 +8,9 @@ the same library call from another site. A run without an op goes to the group t
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ from inferometer.analyses.groups.ordered_launches import NONE, Ordered
 Roles = tuple[str, ...]
 
 
-@dataclass
-class RunGroup:
+class RunGroup(msgspec.Struct):
     """Runs of one kind: `roles` in order; per role, the kernels (numbers in `Ordered.kernels`) with launches and ns.
 
     `count` runs, `by_name` of them without an op, the others of so many `calls` of ops; `present`: runs that have the
@@ -34,12 +33,12 @@ class RunGroup:
     count: int = 0
     by_name: int = 0
     calls: int = 0
-    present: Counter[str] = field(default_factory=Counter)
-    kernels: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    ns: Counter[int] = field(default_factory=Counter)
-    ops: Counter[str] = field(default_factory=Counter)
-    pairs: set[tuple[int, int]] = field(default_factory=set)
-    signatures: list[int] = field(default_factory=list)
+    present: Counter[str] = msgspec.field(default_factory=Counter)
+    kernels: defaultdict[str, Counter[int]] = msgspec.field(default_factory=lambda: defaultdict(Counter))
+    ns: Counter[int] = msgspec.field(default_factory=Counter)
+    ops: Counter[str] = msgspec.field(default_factory=Counter)
+    pairs: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    signatures: list[int] = msgspec.field(default_factory=list)
 
     @property
     def is_parted(self) -> bool:
@@ -59,8 +58,7 @@ class RunGroup:
         self.signatures += other.signatures
 
 
-@dataclass(frozen=True)
-class Runs:
+class Runs(msgspec.Struct, frozen=True):
     """`groups`, and the `signature` of each run that they hold.
 
     `rows` of all launches in runs, in order; `run` of each, a place in `signature`.

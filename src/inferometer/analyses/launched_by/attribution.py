@@ -5,8 +5,8 @@ Parts by subject: `launched` (launches and their calls), `host_side` and `chains
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -29,8 +29,7 @@ from inferometer.trace.trace import Trace
 _CAPTURING = r"^(?:cuda|cu|hip)Stream(?:Begin|End)Capture"
 
 
-@dataclass(frozen=True)
-class Attribution:
+class Attribution(msgspec.Struct, frozen=True):
     """`launches`: a row per launch, of `find_launched`. `sites`: a row per node of `tree`, of `sites.find_sites`.
 
     `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `has_totals`: the source has sums by

@@ -5,9 +5,10 @@ modules and ops say most of what they do. Launches of unknown origin come at the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -21,13 +22,12 @@ from inferometer.analyses.rows import compile_match, finds_kernel
 from inferometer.trace.losses import Losses
 
 
-@dataclass(frozen=True)
-class TreeOptions:
+class TreeOptions(msgspec.Struct, frozen=True):
     """What a tree is made of, and which of its nodes to show; each as `call_tree` has it."""
 
     layers: Layers = "pooled"
     frames: Frames = "auto"
-    code: UserCode = field(default_factory=UserCode)
+    code: UserCode = msgspec.field(default_factory=UserCode)
     depth: int | None = None
     min_share: float = 0.0
     match: str | None = None

@@ -3,9 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.launched_by.attribution import Attribution
@@ -32,13 +32,12 @@ _SCHEMA = {
 }
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """A node of the tree shown. `count` and `self_ns` are of launches at it, `total_ns` of all below it, too."""
 
     kind: str
     name: str
-    callees: dict[tuple[str, str], "Node"] = field(default_factory=dict)
+    callees: dict[tuple[str, str], "Node"] = msgspec.field(default_factory=dict)
     count: int = 0
     self_ns: int = 0
     total_ns: int = 0

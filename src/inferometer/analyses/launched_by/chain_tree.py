@@ -5,8 +5,9 @@ tree: a capture lends its chains to the replays of its graph.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+import msgspec
 
 Kind = Literal["span", "frame", "module", "op", "graph"]
 ROOT = -1
@@ -22,15 +23,14 @@ class Label(NamedTuple):
     hash: str | None = None
 
 
-@dataclass
-class CallTree:
+class CallTree(msgspec.Struct):
     """`parent` and `label` of each node, a caller before its callees; `labels`: what the numbers in `label` mean."""
 
-    labels: list[Label] = field(default_factory=list)
-    parent: list[int] = field(default_factory=list)
-    label: list[int] = field(default_factory=list)
-    _label_of: dict[Label, int] = field(default_factory=dict)
-    _node_of: dict[tuple[int, int], int] = field(default_factory=dict)
+    labels: list[Label] = msgspec.field(default_factory=list)
+    parent: list[int] = msgspec.field(default_factory=list)
+    label: list[int] = msgspec.field(default_factory=list)
+    _label_of: dict[Label, int] = msgspec.field(default_factory=dict)
+    _node_of: dict[tuple[int, int], int] = msgspec.field(default_factory=dict)
     _found: int = 0  # the nodes up to here are in `_node_of`
 
     def number(self, label: Label) -> int:

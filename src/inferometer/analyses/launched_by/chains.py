@@ -7,9 +7,9 @@ the later was called by the earlier if most of it lies inside, and follows it ot
 earnest, as start/end ranges of NVTX do: one holds what lies between its own times.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +28,7 @@ _DEEPEST = 2_000  # Python stops at 1,000 frames; what a broken file nests deepe
 _NEVER = int(np.iinfo(np.int64).max)
 
 
-@dataclass(frozen=True)
-class Ranges:
+class Ranges(msgspec.Struct, frozen=True):
     """Columns of ranges, any order. Shape (n,) each.
 
     `label` numbers `CallTree.labels`. `is_loose`: a named range, which may cross others. `rank` orders equal times,
@@ -45,7 +44,7 @@ class Ranges:
 
     def take(self, rows: Numbers) -> "Ranges":
         """These rows."""
-        return Ranges(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return Ranges(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
 def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers, *, root: int = ROOT) -> Numbers:

@@ -59,7 +59,7 @@ def chains_at(
     lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
     _, lanes, times = sort_points(lane, time)
     parts = [_ranges(trace, tree, table, threads, lanes, times) for table in tables]
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__dataclass_fields__)
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__struct_fields__)
     nodes = find_chains(tree, Ranges(*columns), lane, time, root=root)
     paths = moments["path_id"]
     return nodes if paths.null_count() == paths.len() else _below(trace, tree, nodes, paths)

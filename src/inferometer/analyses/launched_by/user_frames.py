@@ -7,8 +7,9 @@ has its bare name (`threading.py`): it is known by the name, save those that use
 
 import re
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 _FILE = re.compile(r"(?P<file>.*?\.py|<ipython-input-[^>]*>)(?:\((?P<line>\d+)\): |:\d+ )(?P<function>.*)", re.DOTALL)
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
@@ -26,8 +27,7 @@ _SCRIPTS = {"test", "profile", "code", "this", "cmd", "copy", "bench", "main", "
 _STDLIB = frozenset(sys.stdlib_module_names) - _SCRIPTS
 
 
-@dataclass(frozen=True)
-class UserCode:
+class UserCode(msgspec.Struct, frozen=True):
     """What counts as the user's code.
 
     Args:

@@ -8,8 +8,9 @@ has the bytes allocated in all, which is the curve. A block is freed when the al
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
+
+import msgspec
 
 Event = tuple[str, int | None, int | None, int | None]
 """Action, address, bytes, and the number of what allocated it."""
@@ -19,8 +20,7 @@ Block = tuple[int, int, int | None]
 _FREES = frozenset({"free_completed", "free"})
 
 
-@dataclass
-class Lifetime:
+class Lifetime(msgspec.Struct):
     """The events that allocate and free a block, from 0; `begin` is -1 before the first, `end` None after the last.
 
     `holder`: the number of what allocated it.
@@ -32,16 +32,15 @@ class Lifetime:
     holder: int | None = None
 
 
-@dataclass
-class History:
+class History(msgspec.Struct):
     """The lifetimes of all blocks, and the bytes allocated after each event: `curve[0]` is before the first.
 
     `mismatched_bytes`: of a snapshot, of blocks that by the events should be there at the end and aren't, or have
     another size there; of a profiler's records, by how much the totals differ from what the events add up to.
     """
 
-    lifetimes: list[Lifetime] = field(default_factory=list)
-    curve: list[int] = field(default_factory=list)
+    lifetimes: list[Lifetime] = msgspec.field(default_factory=list)
+    curve: list[int] = msgspec.field(default_factory=list)
     mismatched_bytes: int = 0
 
     @property

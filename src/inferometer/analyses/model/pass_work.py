@@ -5,9 +5,9 @@ is between.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ _COSTS = ("flops", "weight_bytes", "read_bytes", "written_bytes")
 _Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(msgspec.Struct, frozen=True):
     """Bytes of an element: what the user says, or an assumption that the result states."""
 
     weight: float = 2
@@ -37,8 +36,7 @@ class Sizes:
 Costs = Mapping[tuple[Part, int | None], _Values]
 
 
-@dataclass(frozen=True)
-class Passes:
+class Passes(msgspec.Struct, frozen=True):
     """The passes over the model that a phase's steps made: each decode step one per token, each prefill one.
 
     `tokens`, `context`: of each pass, None where it isn't known; `unit`: what results are given for, `units` how many

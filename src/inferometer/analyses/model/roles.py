@@ -8,7 +8,8 @@ kept apart, never added to a neighbour.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from inferometer.names import decode
 
@@ -76,8 +77,7 @@ def is_attention(label: str) -> bool:
     return decode(label).family.startswith("attention") or bool(words & _ATTENTION)
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(msgspec.Struct, frozen=True):
     """`parts`: what each class does, in the model's order, empty where that isn't known; `unclaimed`: what none does.
 
     `shared`: parts that several classes have, each in its own layers.

@@ -6,9 +6,9 @@ Calls within graph replays count once a replay.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ _REPLAY = ("rank", "process", "correlation_id")
 _REPLAYED = ("graph_alignment", "graph_node")
 
 
-@dataclass(frozen=True)
-class OwnedLaunches:
+class OwnedLaunches(msgspec.Struct, frozen=True):
     """Launches with the call that owns them.
 
     `launches`: those that ran, with `signature` (null: no op owns it), `call` (equal for launches of one call), and
@@ -64,8 +63,7 @@ def owned_launches(found: Attribution) -> OwnedLaunches:
     return OwnedLaunches(launches, distinct)
 
 
-@dataclass(frozen=True)
-class _Meant:
+class _Meant(msgspec.Struct, frozen=True):
     """The calls that are meant by those of one trace that own launches themselves.
 
     `owners`, each once, in the order in which launches name them; `place`: of each launch's among these. `recorded`:

@@ -7,9 +7,9 @@ most the kernels' time, and bandwidths are at least those given.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.roofline.exchanges import Exchanges
@@ -29,8 +29,7 @@ ROWS: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Collectives:
+class Collectives(msgspec.Struct, frozen=True):
     """`frame`: a row for each kind, bytes and ranks, most time first; columns `ROWS`. `link`: of the device.
 
     `calls`, `launches` and `total_ns` are those of all `devices` together; `inferred_launches`: of the launches, those

@@ -1,12 +1,10 @@
 """How much of the launches' time is tied to an op, has recorded sizes, and is modelled."""
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 
-@dataclass(frozen=True)
-class CoveredTimes:
+class CoveredTimes(msgspec.Struct, frozen=True):
     """Sums of the launches' times.
 
     Attributes:

@@ -7,12 +7,13 @@ and where they don't say the bytes, the range around the call that `named_exchan
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.launched_by.op_calls import NONE, OpCalls, or_null
 from inferometer.analyses.numbering import number_by_first
@@ -31,8 +32,7 @@ _RECORD: Final = ("recorded_as", "collective", "in_bytes", "out_bytes", "group_s
 _RANGE: Final = "range"
 
 
-@dataclass(frozen=True)
-class Exchanges:
+class Exchanges(msgspec.Struct, frozen=True):
     """What launches exchange, each different exchange once.
 
     `launches`: a row per launch that communicates, with `at`, its place in those given, `exchange`, a number of

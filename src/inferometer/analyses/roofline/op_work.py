@@ -4,11 +4,12 @@ Ops call ops: a piece of work counts once, at the outermost call whose work is k
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from inferometer.analyses.hardware.devices import device_of

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
@@ -59,8 +60,7 @@ _REPLAYED = "it is of a graph's replay"
 _CAPTURE = "--capture FILE, a trace of the graph's capture, tells its op"
 
 
-@dataclass(frozen=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True):
     """Calls with one signature, one set of kernels, one context and one exchange."""
 
     signature: int

@@ -1,9 +1,10 @@
 """Every op with its arguments: calls, launches, measured time, modelled work, the bound and what is reached of it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import polars as pl
+from msgspec.structs import asdict
 
 from inferometer.analyses.absent_work import say_no_launches
 from inferometer.analyses.counters.join import JoinAccount, join_counters, losses_of_both

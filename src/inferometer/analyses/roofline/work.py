@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from inferometer.analyses.launched_by.op_calls import NONE, OpCalls
 from inferometer.hardware.device import Device
@@ -24,8 +25,7 @@ NO_MODEL = "there is no model of this op"
 NO_PEAK = "the device's data lacks a rate that it needs"
 
 
-@dataclass(frozen=True)
-class Bounded:
+class Bounded(msgspec.Struct, frozen=True):
     """What one call takes.
 
     `bound_ns` and `binding` of the greatest bound, `warm_ns` the same with memory's from L2, where all that moves fits

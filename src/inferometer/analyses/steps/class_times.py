@@ -7,8 +7,8 @@ belongs to the step in which it began.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -45,8 +45,7 @@ def _no_busy() -> pl.DataFrame:
     return pl.DataFrame(schema=dict.fromkeys(("step", *_BUSY), pl.Int64))
 
 
-@dataclass(frozen=True)
-class ClassTimes:
+class ClassTimes(msgspec.Struct, frozen=True):
     """`classes`: columns of `CLASS_STEPS` but `phase`. `notes`: what to know of both.
 
     `busy`: where launches show them, of each `step` how long its own launches ran (`busy_ns`, null where no launch can
@@ -55,8 +54,8 @@ class ClassTimes:
     where host calls show which step they are of.
     """
 
-    classes: pl.DataFrame = field(default_factory=_no_classes)
-    busy: pl.DataFrame = field(default_factory=_no_busy)
+    classes: pl.DataFrame = msgspec.field(default_factory=_no_classes)
+    busy: pl.DataFrame = msgspec.field(default_factory=_no_busy)
     notes: tuple[str, ...] = ()
     queued: QueuedLaunches | None = None
 

@@ -14,9 +14,9 @@ too few steps.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -79,8 +79,7 @@ Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(msgspec.Struct, frozen=True):
     """Steps of one phase in order of time: their tokens (1 where unknown), contexts, and which are usual.
 
     `units`, `contexts`, `judged` and `own` have shape (n,). `own` steps have the usual number of tokens. Contexts may
@@ -108,8 +107,7 @@ class Phase:
         return cls(units, usual, contexts, judged, own)
 
 
-@dataclass(frozen=True)
-class Usual:
+class Usual(msgspec.Struct, frozen=True):
     """What a time of a phase's steps should have been. Shape (n,) each; NaN, or not far, where the time isn't known.
 
     `excess_ns`: beyond what is expected of so many tokens at this context. `least_ns`: beyond the larger of that and
@@ -143,8 +141,7 @@ class Usual:
         return np.asarray(self.is_far & (self.least_ns > part * of_ns))
 
 
-@dataclass(frozen=True)
-class _Classes:
+class _Classes(msgspec.Struct, frozen=True):
     """The classes of a phase that are large enough to ask. Shape (n, c): time over expected time, time beyond, slow."""
 
     names: tuple[str, ...]

@@ -9,7 +9,8 @@ give no numbers: ranges of such names are found as those that a user named (`fou
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 Groups = Mapping[str, str | None]
 _N = r"\d{1,15}"
@@ -18,8 +19,7 @@ _FIELD = re.compile(rf"(?<= )(\w+)=({_N})(?= |$)")
 _MODES = {"DECODE": "decode", "EXTEND": "prefill", "PREFILL": "prefill", "MIXED": "mixed"}
 
 
-@dataclass(frozen=True)
-class MarkedStep:
+class MarkedStep(msgspec.Struct, frozen=True):
     """A step as its mark's name shows it; what it doesn't is None. `step` is the engine's own number.
 
     `context_len` is of all sequences together, without the step's own tokens.
@@ -33,8 +33,7 @@ class MarkedStep:
     context_len: int | None = None
 
 
-@dataclass(frozen=True)
-class MarkForm:
+class MarkForm(msgspec.Struct, frozen=True):
     """One form of names: whose, where it is written down, and how it is read."""
 
     engine: str

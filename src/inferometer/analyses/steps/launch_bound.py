@@ -15,9 +15,9 @@ of all kernels, which overlap, and that is no part of a step. Recording makes ca
 bound of that in an unrecorded run. The clocks of host and device agree as well as the profiler aligned them.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -105,8 +105,7 @@ def _captures(trace: Trace, steps: pl.DataFrame, rank: int | None, process: int 
     return pl.select(pl.when(end.is_not_null()).then(counts).alias("captures")).to_series()
 
 
-@dataclass(frozen=True)
-class _Queued:
+class _Queued(msgspec.Struct, frozen=True):
     """The launches of a process in order of their starts. Shape (n,) each.
 
     `queued_ns` is the end of the call that queued it, `call_ns` its length; where `known` is false, neither means

@@ -1,9 +1,9 @@
 """The launches of the process whose steps are looked at, each with its call: read once for all that asks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.correlation import CALL_KEY, Calls, asked_by, calls_of_launches, find_calls
@@ -17,8 +17,7 @@ NEEDED = {  # the columns of each table that are read
 }
 
 
-@dataclass(frozen=True)
-class QueuedLaunches:
+class QueuedLaunches(msgspec.Struct, frozen=True):
     """`launches`: what ran, when and as which work. `calls`: when these were; None where calls were not read.
 
     `call`: the row in `calls` of the call that queued each launch, -1 where that is not in the file. Shape (n,).

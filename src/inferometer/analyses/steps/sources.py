@@ -7,9 +7,10 @@ engines (`engine_marks.py`), which show the phase and the tokens, else `Profiler
 """
 
 import re
-from dataclasses import asdict, dataclass
 
+import msgspec
 import polars as pl
+from msgspec.structs import asdict
 
 from inferometer.analyses.columns import with_schema
 from inferometer.analyses.steps.class_times import CLASS_STEPS, OWNER, find_class_times
@@ -65,8 +66,7 @@ _NO_STEPS = (
 )
 
 
-@dataclass(frozen=True)
-class RunSteps:
+class RunSteps(msgspec.Struct, frozen=True):
     """One run of the trace. `steps` in order of time; `class_steps` with `calls` where they are known.
 
     Of `steps`, `wall_ns` is how long the mark lasts, on the host. The window of a step begins with its mark, or when

@@ -1,7 +1,6 @@
 """How long a step usually takes: of the phase with the most steps, those that nothing disturbed or cut."""
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -10,8 +9,7 @@ from inferometer.analyses.steps.disturbances import is_whole, is_without_work
 from inferometer.analyses.steps.table import StepTable
 
 
-@dataclass(frozen=True, eq=False)
-class UsualSteps:
+class UsualSteps(msgspec.Struct, frozen=True, eq=False):
     """The steps of one phase.
 
     Attributes:

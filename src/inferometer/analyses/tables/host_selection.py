@@ -1,7 +1,6 @@
 """Which part of the host's activity a question is about: of a rank, in a window of time."""
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.analyses.selection import Selection
@@ -9,8 +8,7 @@ from inferometer.errors import UnknownName
 from inferometer.trace.trace import Trace
 
 
-@dataclass(frozen=True)
-class HostSelection:
+class HostSelection(msgspec.Struct, frozen=True):
     """Rows to look at; None means all. `between_ns` counts from the trace's start, as in `Selection`."""
 
     rank: int | None = None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import msgspec
 import polars as pl
 from msgspec import to_builtins
 
@@ -110,8 +111,7 @@ class KernelTable(Result):
         }
 
 
-@dataclass(frozen=True)
-class _Show:
+class _Show(msgspec.Struct, frozen=True):
     """Which rows to show, in what order, under which names."""
 
     sort: SortKey

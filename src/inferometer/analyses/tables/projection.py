@@ -9,9 +9,9 @@ Costs O(n log n), and for busy time as many steps as there are pairs of a name a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -23,8 +23,7 @@ QUEUED = ("launches", "summed_ns", "busy_ns", "projected_ns", "own_launches", "o
 _CHUNK = 1 << 22  # pairs of a name and a launch held at once
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(msgspec.Struct, frozen=True):
     """Launches in the order of their lanes and calls: number of the device, start and end. Shape (m,) each."""
 
     place: Numbers

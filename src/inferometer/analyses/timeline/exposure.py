@@ -4,9 +4,9 @@ Times are unions of intervals within the window. Communication is *exposed* whil
 while neither does. So compute, exposed communication, exposed copies and idle time add up to the window.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -58,8 +58,7 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class _Cut:
+class _Cut(msgspec.Struct, frozen=True):
     """Launches by place and start. `sort` numbers `SORTS`."""
 
     place: Times

@@ -21,8 +21,8 @@ aligned them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -92,8 +92,7 @@ def top_gaps(gaps: pl.DataFrame, count: int) -> pl.DataFrame:
     return longest.sort(order, descending=[True, False, False])
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
+class _Known(msgspec.Struct, frozen=True, eq=False):
     """What tells why a device waited.
 
     Attributes:

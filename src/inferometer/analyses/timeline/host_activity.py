@@ -9,9 +9,9 @@ those calls aren't in the file.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -50,8 +50,7 @@ _CALLS_SCHEMA: Final = {
 }
 
 
-@dataclass(frozen=True)
-class HostActivity:
+class HostActivity(msgspec.Struct, frozen=True):
     """`total_ns` of all stretches; `parts`: `activity` and `time_ns`, which add up to that, the most first.
 
     `ranges`: whether a framework named ranges of its own work, and where: some on these threads, or all on threads of
@@ -116,8 +115,7 @@ def _where_ranges(trace: Trace, stretches: pl.DataFrame) -> WhereRanges:
     return "elsewhere" if stretches.join(ranges, on=THREAD, how="semi", nulls_equal=True).is_empty() else "here"
 
 
-@dataclass(frozen=True)
-class _Ranges:
+class _Ranges(msgspec.Struct, frozen=True):
     """Times on one thread that reach into the stretches; of calls, also who they are."""
 
     activity: ActivityKind

@@ -12,8 +12,7 @@ together, but it can deny it: they must be as many on each rank, and from one to
 why.
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.analyses.timeline.collectives import work_collectives
@@ -30,8 +29,7 @@ KIND = ["kernel", "collective", "group"]
 _OF = [*KIND, "k"]
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """`frame`: one row per place; `collectives`: one row per kernel that communicates, collective and process group.
 
     Both are empty where there is one place only.

@@ -4,10 +4,10 @@ Each slice's time goes to compute, to communication and copies that nothing hide
 parts add up to the window. A cell shows the sort of work that takes most of its busy time, and how busy it is.
 """
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -19,8 +19,7 @@ from inferometer.units import format_duration
 PARTS = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns")
 
 
-@dataclass(frozen=True)
-class Glyphs:
+class Glyphs(msgspec.Struct, frozen=True):
     """How cells look. `compute` goes from hardly busy to busy throughout; the others are (under half busy, more)."""
 
     compute: str
@@ -40,8 +39,7 @@ BLOCKS = Glyphs("▁▂▃▄▅▆▇█", idle="·")
 ASCII = Glyphs("-=#")
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(msgspec.Struct, frozen=True):
     """Time of each lane in each slice; `edges_ns` bound the slices.
 
     `lanes`: `rank`, `device`, `stream`, `whole` (the device, all streams together) and lists with a value a slice:

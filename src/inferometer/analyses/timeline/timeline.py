@@ -4,10 +4,11 @@
 draws it; here they become one answer.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.result import Result
 from inferometer.analyses.selection import Selection

@@ -4,9 +4,9 @@ Each launch is `compute`, `communication` (by the kernel's name, see `names.comm
 copies and sets, between devices too). A place is one device of one rank. A window cuts what reaches into it.
 """
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.numbering import find_rows, order_in_time
 from inferometer.analyses.selection import Selection
@@ -20,8 +20,7 @@ _KIND = ("kind", "kernel")
 _COLUMNS = (*_KIND, *PLACE, "stream", "process", "correlation_id", "start_ns", "dur_ns")
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """The launches of a selection.
 
     `launches`: one row per launch, whole and also outside the window: `place` (row number in `places`), `sort`,

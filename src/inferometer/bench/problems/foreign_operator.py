@@ -1,7 +1,6 @@
 """An operator that isn't the catalogue's: its reference is somebody else's code, and runs in a process of its own."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.operator import Operator
@@ -12,15 +11,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
-class ForeignOperator(Operator):
+class ForeignOperator(Operator, frozen=True, kw_only=True):
     """One operator of another benchmark.
 
     Attributes:
         ask: `ask(tensors, args)`: the reference's outputs in their order.
     """
 
-    ask: "Callable[[Mapping[str, Tensor], Mapping[str, Any]], dict[str, Tensor]]" = field(kw_only=True)
+    ask: "Callable[[Mapping[str, Tensor], Mapping[str, Any]], dict[str, Tensor]]"
 
     def catalogue(self) -> Catalogue:
         """Nothing is published of it."""

@@ -1,10 +1,10 @@
 """Options of the commands that say who launched it, and how they open what these name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.selection import Option, between_option, device_option, rank_option, stream_option
@@ -63,8 +63,7 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Attributing:
+class Attributing(msgspec.Struct, frozen=True):
     """What the options say."""
 
     captures: tuple[str, ...]
@@ -121,7 +120,7 @@ def attributing_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Which captures, whose code, which launches; handed on as `how`."""
 
     def run(**given: Any) -> Any:
-        names = Attributing.__dataclass_fields__
+        names = Attributing.__struct_fields__
         how = Attributing(**{name: given.pop(name) for name in names})
         return function(how=how, **given)
 

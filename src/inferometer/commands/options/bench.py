@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from inferometer.commands.options.devices import require_device_at
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from inferometer.operators.operator import Operator
 
 
-@dataclass
-class BenchOptions:
+class BenchOptions(msgspec.Struct):
     """The options of `bench`, by their names there."""
 
     backend_names: tuple[str, ...]

@@ -3,10 +3,10 @@
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import click
+import msgspec
 
 from inferometer.commands.base import Output
 
@@ -37,8 +37,7 @@ class AnswerReport(Protocol):
         """The report."""
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """A conversation that is ready, and how its answers are reported.
 
     Attributes:

@@ -1,10 +1,10 @@
 """--execution-trace: arguments of ops that a profile lacks, from an execution trace of the same run."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from inferometer.commands.base import TraceArgument
 

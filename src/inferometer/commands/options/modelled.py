@@ -1,10 +1,10 @@
 """The options that name a model and what it ran on: for bounds on the kernels of an engine's log."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.selection import Number, renamed_option
@@ -21,8 +21,7 @@ _GIGA = 10**9
 _USUAL_BITS = 16.0
 
 
-@dataclass(frozen=True)
-class Modelled:
+class Modelled(msgspec.Struct, frozen=True):
     """What was asked for: a model, and what to bound its kernels by."""
 
     config: str | None

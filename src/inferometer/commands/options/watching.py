@@ -4,11 +4,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
+import msgspec
 
 from inferometer.errors import clean
 from inferometer.reports.schemas.schema import Schema
@@ -27,8 +27,7 @@ EVENT_SCHEMA = Schema("watch_event", 1)
 _PAST_S = 30.0  # what was noticed so long before the watch began is no news
 
 
-@dataclass(frozen=True)
-class Outputs:
+class Outputs(msgspec.Struct, frozen=True):
     """What was asked for. `is_live`: None, as there is a terminal."""
 
     webhook: str | None = None

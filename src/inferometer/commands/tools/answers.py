@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from inferometer.errors import InputError, clean, show_hidden
 from inferometer.privacy.secrets import blank_secrets
 
@@ -92,7 +94,7 @@ def describe_result(result: "Result") -> str:
 
     facts = [f"{label}: {text}" for label, text in facts_of(result)]
     lines = [*(brief_of(result) or (*facts, *remarks_of(result))), *loss_lines(result.losses)]
-    first = [replace(section, frame=section.frame.head(_TABLE_ROWS)) for section in sections_of(result)]
+    first = [msgspec.structs.replace(section, frame=section.frame.head(_TABLE_ROWS)) for section in sections_of(result)]
     return "\n\n".join(filter(None, ["\n".join(map(clean, lines)), *map(markdown_table, first)]))
 
 

@@ -2,8 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from inferometer.commands.base import Output
 from inferometer.commands.options.progress import listening
@@ -22,7 +23,6 @@ _KEPT = 8
 Key = tuple[str, tuple[str, ...], tuple[State, ...]]
 
 
-@dataclass
 class _Collected(Output):
     """Takes what the command would print."""
 
@@ -35,7 +35,6 @@ class _Collected(Output):
         self.text = describe_result(result)
 
     def write_json(self, schema: "Schema", data: Mapping[str, Any], *, in_one_line: bool = False) -> None:
-        import msgspec
 
         self.data = msgspec.json.decode(msgspec.json.encode(schema.document(data)))
 

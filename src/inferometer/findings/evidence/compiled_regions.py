@@ -6,8 +6,8 @@ again.
 """
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.launched_by.host_side import THREAD
@@ -18,8 +18,7 @@ _REGION = re.compile(r"Torch-Compiled Region: (?P<frame>\d{1,9})/(?P<version>\d{
 _NOBODY = -(2**63)  # stands for null where polars joins by equality only
 
 
-@dataclass(frozen=True)
-class Breaks:
+class Breaks(msgspec.Struct, frozen=True):
     """`graphs`: different pieces of code that a broken forward pass runs, the median; `names`, in order of time.
 
     `idle_ns`: of `place`, in `gaps` that began before a break and ended with work called for after it.

@@ -6,9 +6,9 @@ before it. Ranges that users name are left out: their names differ from step to 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -27,8 +27,7 @@ _COLUMNS: Final = {"frames": ("frame", "module"), "ops": ("op",)}
 _LINKS: Final = 64  # names, those open the longest; deeper stacks are cut
 
 
-@dataclass(frozen=True)
-class HostPath:
+class HostPath(msgspec.Struct, frozen=True):
     """`name`: the innermost link of the user's own code, or of any code where none is. `text`: the last links to it.
 
     `open_ns` of the gaps' `total_ns` was spent in `name`. `launches`: the share of the launches that are known to be
@@ -42,8 +41,7 @@ class HostPath:
     launches: float
 
 
-@dataclass(frozen=True)
-class _Link:
+class _Link(msgspec.Struct, frozen=True):
     """A frame's or op's name with its times on one lane of time, in which all threads stand one after the other."""
 
     name: str

@@ -1,8 +1,8 @@
 """Idle time with work queued, and between the launches of one call: what the host did, and what it may wait for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -33,8 +33,7 @@ _UNKNOWN = (
 )
 
 
-@dataclass(frozen=True)
-class _Blocked:
+class _Blocked(msgspec.Struct, frozen=True):
     """The call in which threads of the rank were for the most of some time: `count` calls, `open_ns` of it.
 
     `is_waiting`: all of these calls waited for a device themselves.

@@ -1,9 +1,9 @@
 """What a finding about idle time says: the end of its title, its evidence, its next step."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.timeline.host_activity import CALLS, HostActivity
@@ -37,8 +37,7 @@ _BY_RANGES: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """`title` goes on after the device's name, with `{share}` in it."""
 
     title: str

@@ -7,8 +7,8 @@ kernel and its neighbour as they like, and they take about 1 μs.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ _PLACE = ("module_pooled", "op", "user_frame", "frame")  # the first that is kno
 _STEP_MARK = "ProfilerStep"  # a range that says when, not where
 
 
-@dataclass(frozen=True)
-class KernelRows:
+class KernelRows(msgspec.Struct, frozen=True):
     """One place per launch in each array, ordered by rank, device, stream and start.
 
     `names` and `known` have a place a distinct kernel, `kernel` points into them. `device` and `lane` (a stream of a

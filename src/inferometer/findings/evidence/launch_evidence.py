@@ -6,11 +6,11 @@ and polars hold the interpreter's lock for little of it.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.batches import batches
 from inferometer.analyses.correlation import CALL

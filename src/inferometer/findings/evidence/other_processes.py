@@ -1,7 +1,6 @@
 """Whether other processes computed on a device, as the recording's counters say: their work isn't in its file."""
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.trace.trace import Trace
@@ -11,8 +10,7 @@ _METRIC = "others_gpu_processes"
 _MOST = 0.5
 
 
-@dataclass(frozen=True)
-class OtherProcesses:
+class OtherProcesses(msgspec.Struct, frozen=True):
     """`busy` of `samples` found at least one other process that computes on `device`; `busy` is above 0."""
 
     device: str

@@ -1,7 +1,6 @@
 """The device of a rank on which most is at stake, for rules that speak of one device at a time."""
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.analyses.timeline.work import PLACE, at_place, place_name
@@ -10,8 +9,7 @@ from inferometer.findings.finding import Scale, Severity
 from inferometer.trace.lean import aggregate
 
 
-@dataclass(frozen=True)
-class BusiestDevice:
+class BusiestDevice(msgspec.Struct, frozen=True):
     """One device of a rank. `name` has the rank only where there are several; `window_ns` is above 0."""
 
     rank: int | None

@@ -7,7 +7,6 @@ pieces, and at last record by record: repaired, or counted and skipped up to the
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
@@ -31,8 +30,7 @@ BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class RecordKind(Generic[R]):
+class RecordKind(msgspec.Struct, Generic[R], frozen=True):
     """How records of one kind are decoded. What can't be decoded raises one of `BAD_JSON`, but in `mend`.
 
     Args:

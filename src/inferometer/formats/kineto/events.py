@@ -1,11 +1,11 @@
 """Trace events out of JSON text: what one is, and how a damaged one is read all the same."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from inferometer.formats.json_text.records import BAD_JSON, Int64, RecordKind, RecordReader
 from inferometer.formats.json_text.repair import repair

@@ -5,9 +5,9 @@ decides.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Raw
 
@@ -17,16 +17,15 @@ from inferometer.formats.kineto.numbers import parse_ns
 from inferometer.trace.losses import Losses
 
 
-@dataclass
-class Pairs:
+class Pairs(msgspec.Struct):
     """Collects B and E events of a file: all of them, since an E needn't say what it ends.
 
     Losses are counted only in the categories that `reads` says are read.
     """
 
     losses: Losses
-    reads: Callable[[str], bool] = field(default=lambda category: True)
-    events: list[Event] = field(default_factory=list)
+    reads: Callable[[str], bool] = msgspec.field(default=lambda category: True)
+    events: list[Event] = msgspec.field(default_factory=list)
 
     def add(self, events: list[Event]) -> None:
         """Take events of phase B or E, in the file's order."""

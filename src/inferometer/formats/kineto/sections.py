@@ -9,8 +9,9 @@ around: who uses the guess compares it with that end.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from inferometer.formats.json_text.records import BAD_JSON, BEFORE_BYTES, BOUNDARY
 from inferometer.formats.json_text.window import Window, object_end
@@ -25,8 +26,7 @@ _LOOK_BYTES: Final = 1 << 20
 _TRIES: Final = 64
 
 
-@dataclass(frozen=True)
-class Sections:
+class Sections(msgspec.Struct, frozen=True):
     """The sections of one array; the first begins at `begin`, a place in the text, and each has `size` bytes."""
 
     begin: int

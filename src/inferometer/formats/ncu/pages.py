@@ -3,8 +3,9 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from inferometer.formats.ncu.units import Unit, read_unit
 
@@ -20,13 +21,12 @@ _SIZE = re.compile(r"\(?\s*(\d{1,10}),\s*(\d{1,10}),\s*(\d{1,10})\s*\)?")
 Size = tuple[int, int, int]
 
 
-@dataclass
-class Launch:
+class Launch(msgspec.Struct):
     """What one table has of a launch; `metrics`: name, unit and text of each value, in the order of the file."""
 
     table: int
     about: dict[str, str]
-    metrics: list[tuple[str, Unit, str]] = field(default_factory=list)
+    metrics: list[tuple[str, Unit, str]] = msgspec.field(default_factory=list)
 
     @property
     def key(self) -> tuple[str | None, ...]:

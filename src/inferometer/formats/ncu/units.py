@@ -4,10 +4,11 @@ Prefixes are powers of 1000 (`Mbyte` is 10^6). Times become ns, rates are per se
 """
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from typing import Final
+
+import msgspec
 
 _PREFIXES: Final = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _SCALED = re.compile(r"([KMGTP])(byte|hz|bit)")
@@ -19,8 +20,7 @@ _TIMES_NS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A base unit, and how many of them a printed one is; `text` is empty where there is none."""
 
     text: str

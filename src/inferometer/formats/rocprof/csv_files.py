@@ -7,8 +7,9 @@ The header says what is in a file, in any capitals.
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from inferometer.formats.text_lines import decode_head
 
@@ -23,8 +24,7 @@ _KINDS = {  # columns that a header must have, in lower case
 }
 
 
-@dataclass(frozen=True)
-class CsvFile:
+class CsvFile(msgspec.Struct, frozen=True):
     """One file; `process` as its name says."""
 
     path: Path

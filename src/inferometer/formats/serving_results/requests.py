@@ -1,9 +1,10 @@
 """The details of a benchmark's requests, one row each, and the statistics that a file with them leaves out."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.formats.serving_results.json_runs import MOST, RunFields
 from inferometer.formats.serving_results.serving import REQUESTS, Latency, Serving

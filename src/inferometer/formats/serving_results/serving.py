@@ -10,9 +10,9 @@ null. Latencies are as clients see them:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 import polars as pl
 
 from inferometer.units import format_count, format_duration, format_sample
@@ -29,15 +29,14 @@ REQUESTS = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class Latency:
+class Latency(msgspec.Struct, frozen=True):
     """Statistics of one latency over requests, tokens or chunks. `percentiles_ns`: by percent, 0 to 100."""
 
     mean_ns: float | None = None
     median_ns: float | None = None
     std_ns: float | None = None
     max_ns: float | None = None
-    percentiles_ns: Mapping[float, float] = field(default_factory=dict)
+    percentiles_ns: Mapping[float, float] = msgspec.field(default_factory=dict)
 
     @property
     def is_known(self) -> bool:
@@ -59,8 +58,7 @@ class Latency:
         return {**numbers, "percentiles_ns": percentiles}
 
 
-@dataclass(frozen=True)
-class Serving:
+class Serving(msgspec.Struct, frozen=True):
     """One run of a benchmark, or what an engine printed of itself. All but `source` and `tool` may be absent.
 
     `run`: its number in the file, of `runs`. `requests_per_s` to `total_tokens_per_s` are over the whole run,
@@ -96,11 +94,11 @@ class Serving:
     accept_length: float | None = None
     itl_of: Literal["token", "chunk"] | None = None
     prompts_together: bool = False
-    ttft: Latency = field(default_factory=Latency)
-    tpot: Latency = field(default_factory=Latency)
-    itl: Latency = field(default_factory=Latency)
-    e2e: Latency = field(default_factory=Latency)
-    requests: pl.DataFrame = field(default_factory=REQUESTS.to_frame)
+    ttft: Latency = msgspec.field(default_factory=Latency)
+    tpot: Latency = msgspec.field(default_factory=Latency)
+    itl: Latency = msgspec.field(default_factory=Latency)
+    e2e: Latency = msgspec.field(default_factory=Latency)
+    requests: pl.DataFrame = msgspec.field(default_factory=REQUESTS.to_frame)
     notes: tuple[str, ...] = ()
 
     @property

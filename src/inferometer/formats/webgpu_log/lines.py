@@ -10,8 +10,9 @@ Rows of a report, rulers, empty lines and free text have no such parts.
 """
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 _NS_PER = {"ns": 1, "us": 1_000, "\u00b5s": 1_000, "\u03bcs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TAG = r"[A-Za-z][\w.#-]{0,40}"
@@ -44,8 +45,7 @@ _LONGEST_PLACE = 120
 _DEEPEST = 240  # characters that other tools may have put before the first part, and that part
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """A line's parts; what it lacks is None. `owner` is the name that a tool puts before all lines of one process."""
 
     text: str

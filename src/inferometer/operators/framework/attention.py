@@ -6,9 +6,10 @@ sequences of different lengths only the sum is recorded: the fewest pairs that i
 call reads isn't recorded either; ops of serving engines, whose steps show lengths, are in `serving_attention`.
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
+
+import msgspec
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
 from inferometer.operators.framework.counting import matrix_dtype, read_bytes
@@ -20,8 +21,7 @@ _NOTHING_MASKED = "nothing is masked: a mask's values aren't recorded"
 FEWEST_PAIRS = "sequences have the lengths with the fewest pairs: their own aren't recorded"
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(msgspec.Struct, frozen=True):
     """Sizes that all attention has. `q`, `k`, `v`: tensors; heads of queries, of keys, and sizes of a head."""
 
     q: Tensor

@@ -6,7 +6,7 @@ and windows stand where those of the forward op do, one place later and after it
 counted. Sources of positions: PyTorch's native_functions.yaml, 2.13; flash-attention 2.7's interface.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from inferometer.operators.framework.attention import BHSD, BSHD, dense, either, varlen
 from inferometer.operators.framework.call import OpCall

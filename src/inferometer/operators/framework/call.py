@@ -7,10 +7,11 @@ and no values: a tensor then counts as contiguous, and a model that needs a valu
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any, Final
+
+import msgspec
 
 from inferometer.operators.framework.inductor_source import KernelSource
 from inferometer.operators.framework.lengths import Lengths
@@ -40,8 +41,7 @@ class Unmodelled(Exception):
     """What a call must do can't be known; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """One recorded tensor. `strides` in elements; None where the file has none: it counts as contiguous."""
 
     dims: tuple[int, ...]
@@ -90,8 +90,7 @@ Input = Tensor | tuple[Tensor, ...] | str | None
 """A tensor, a list of them, the text of a value (empty where the file has no values), or nothing."""
 
 
-@dataclass(frozen=True)
-class OpCall:
+class OpCall(msgspec.Struct, frozen=True, dict=True):
     """A call.
 
     Attributes:
@@ -108,7 +107,7 @@ class OpCall:
     inputs: tuple[Input, ...]
     kernels: tuple[str, ...] = ()
     inside: tuple["OpCall", ...] = ()
-    lengths: Lengths = field(default_factory=Lengths)
+    lengths: Lengths = msgspec.field(default_factory=Lengths)
     source: KernelSource | None = None
 
     def tensor(self, at: int) -> Tensor:

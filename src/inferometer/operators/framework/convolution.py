@@ -4,9 +4,10 @@ The frameworks' own op and those of the vendors' libraries have padding, stride 
 transposes are launches of the same call, and no compulsory work.
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
+
+import msgspec
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
 from inferometer.operators.framework.counting import matrix_dtype, product_work, read_bytes
@@ -31,8 +32,7 @@ class _Places(NamedTuple):
         return self.added is not None if self.transposed is None else bool(call.value(self.transposed))
 
 
-@dataclass(frozen=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """What a convolution takes: `macs` multiply-adds, and the output's elements."""
 
     macs: int

@@ -8,8 +8,9 @@ decodes alone: each sequence has one new token, and lengths are equal, as far as
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
 from inferometer.operators.framework.family import plain_name
@@ -23,8 +24,7 @@ _LATENT_ROPE: Final = 64  # columns of a latent that carry positions
 _MOST_SEQUENCES: Final = 65_536  # of one call; each is listed, and a damaged file may say any number
 
 
-@dataclass(frozen=True)
-class Counterpart:
+class Counterpart(msgspec.Struct, frozen=True):
     """`operator` by its name in the catalogue; `args` its arguments, as JSON."""
 
     operator: str

@@ -5,9 +5,11 @@ message times a factor, per direction, whatever the algorithm is, unless a switc
 Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, which defines none for other collectives.
 """
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from inferometer.operators.framework.call import Unmodelled
 from inferometer.operators.work import Work
@@ -43,8 +45,7 @@ def bus_factor(kind: str, ranks: int) -> Fraction | None:
     return Fraction(passes * (ranks - 1), ranks) if passes else Fraction(1)
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """What one rank exchanges in one collective; None is what isn't recorded.
 
     `kind`: as of `bus_factor`, or `other`. `kept`: of an all-to-all with uneven splits, the greatest share of what it

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
+
+import msgspec
 
 from inferometer.operators.framework.call import OpCall, Unmodelled
 from inferometer.operators.work import Work
@@ -18,8 +19,7 @@ _MOST: Final = 2**62  # FLOPs or bytes of one call: more is damage, and fits no 
 _PROFILED = re.compile(r"^sglang_profiler::(.+?)_\d+$")  # SGLang numbers the functions that it wraps
 
 
-@dataclass(frozen=True)
-class OpFamily:
+class OpFamily(msgspec.Struct, frozen=True):
     """Ops that are counted alike.
 
     Attributes:
@@ -40,13 +40,12 @@ class OpFamily:
     prefixes: Mapping[str, Model] | None = None
     covering: frozenset[str] = frozenset()
     looks_inside: frozenset[str] = frozenset()
-    forward_ops: Mapping[str, str] = field(default_factory=dict)
+    forward_ops: Mapping[str, str] = msgspec.field(default_factory=dict)
     needs_lengths: frozenset[str] = frozenset()
     reasons: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """The model of an op: `model` is None where `reason` says why there can't be one."""
 
     family: str

@@ -7,9 +7,11 @@ says above each what ops are fused. As PyTorch 2.4 to 2.13 write them. They are 
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 _ORIGINAL = re.compile(r"Original ATen: \[([^\]]*)\]")
 _PATH = re.compile(r"^# kernel path: (.+)$", re.MULTILINE)
@@ -17,8 +19,7 @@ _HEURISTICS: Final = "triton_heuristics"
 _LOADED: Final = "tmp"  # how Inductor names what it loaded, and what it made of that
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(msgspec.Struct, frozen=True):
     """A tensor that a kernel is called with.
 
     `is_read`: it is loaded before anything is stored there; `is_indirect`: at places that other tensors name.
@@ -30,8 +31,7 @@ class Pointer:
     is_indirect: bool
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSource:
+class KernelSource(msgspec.Struct, frozen=True):
     """A kernel. `stem`: of its file's name, which is the hash that a trace has; None where that isn't said.
 
     `numels`: numbers of elements in the order of its arguments, None for those that it is called with; all of its

@@ -1,13 +1,13 @@
 """How long the sequences are that an attention call serves: no argument says it, a step's name or the user may."""
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 _SAID = "each sequence has the length of --context"
 _LONGER = "all sequences are longer than the window, or all shorter"
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """Sums over the sequences of a step.
 
     `queries`: new tokens. `keys`: tokens that they see, the new ones included. `pairs`: of a query and a key that it
@@ -32,8 +32,7 @@ class Context:
         return replace(self, keys=seen, pairs=seen, assumes=(*self.assumes, _LONGER))
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(msgspec.Struct, frozen=True):
     """What is known of them.
 
     `context`: of the step's name; where that is None, `each`: the tokens of every sequence in a decode step, as the

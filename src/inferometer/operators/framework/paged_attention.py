@@ -5,8 +5,9 @@ and names that go on with the types that they were built for.
 How long sequences are stands in no argument, as in `serving_attention`. Positions: the bindings of these projects.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from inferometer.operators.framework.attention import FEWEST_PAIRS, Heads, Sight, attention_work, fewest_pairs
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled

@@ -4,8 +4,9 @@ Read are both operands as far as they are touched (an expanded batch once) and t
 of positions: PyTorch's native_functions.yaml, 2.13; vLLM's and AITER's bindings.
 """
 
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from inferometer.operators.framework.call import SCALAR_TYPES, OpCall, Tensor, Unmodelled
 from inferometer.operators.framework.counting import (

@@ -5,7 +5,7 @@ can't be modelled. Keys and values are read once for each of their heads, in the
 run with padded batches: queries beyond those of the step count as nothing.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from inferometer.operators.framework.attention import BSHD, Heads, attention_work, dense, either, varlen
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled

@@ -4,12 +4,13 @@ Nothing is joined or moved here: times are the profiler's, ns since 1970.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.formats.kineto import FORMAT
 from inferometer.formats.kineto.reader import read_as_written

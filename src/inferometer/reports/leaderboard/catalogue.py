@@ -1,6 +1,6 @@
 """The operators as a table to sort and filter, and their importance as bars."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from inferometer.analyses.operators.leaderboard import Leaderboard
 from inferometer.reports.leaderboard.bands import LEGEND, band_of

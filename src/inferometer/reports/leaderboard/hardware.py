@@ -1,7 +1,8 @@
 """What each platform can do, with its sources, and the headline rows on it: a tab each."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inferometer.analyses.hardware.devices import describe_device
 from inferometer.analyses.operators.leaderboard import Leaderboard, Platform

@@ -1,9 +1,9 @@
 """Every shape of every operator on each platform: bounds, which one binds, S; the lowest published S first."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.operators.catalogue import Catalogued, OperatorSheet
 from inferometer.analyses.operators.leaderboard import Leaderboard, Platform

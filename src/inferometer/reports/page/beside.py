@@ -6,9 +6,10 @@ out: what both say in the same words stands there once, what one run lacks is re
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from inferometer.reports.page.blocks import (
     Beside,

@@ -8,8 +8,9 @@ small to large changes: the page resolves them for light and dark. Texts from fi
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.reports.views.layout import Section
@@ -19,24 +20,21 @@ MOST_ROWS = 500  # of one table
 ADDITIVE = frozenset({"count", "share", "total_ns", "self_ns", "launches", "calls"})  # by the names all results share
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """A paragraph; `kind` sets it apart: a verdict and a warning stand out, a note is small."""
 
     text: str
     kind: str = "plain"  # plain, verdict, warning, note
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Labels and what is reported of each; with `heads`, of several runs side by side. "" where nothing is reported."""
 
     lines: Sequence[tuple[str, ...]]
     heads: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """One thing of a list. `mark` is its severity in a word, `tone` how grave that is, `detail` unfolds.
 
     `place` is the address in the page where it is seen; it unfolds with the detail.
@@ -50,8 +48,7 @@ class Point:
     place: str = ""
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(msgspec.Struct, frozen=True):
     """A list, the most important first, of which `opened` are unfolded. `title`: where a section has several."""
 
     points: Sequence[Point]
@@ -59,8 +56,7 @@ class Points:
     opened: int = 0
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(msgspec.Struct, frozen=True):
     """What sets a number apart: a sign in front of it, a colour, and a word for those who see neither."""
 
     sign: str
@@ -68,8 +64,7 @@ class Band:
     word: str
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(msgspec.Struct, frozen=True):
     """A table that the reader can sort and filter. `group` is a column whose values fold rows together.
 
     At most `MOST_ROWS` rows are shown; those after them are one row, with their number and sums.
@@ -86,14 +81,13 @@ class Grid:
     section: Section
     group: str | None = None
     sums: Sequence[str] | None = None
-    bands: Mapping[str, Callable[[float], Band]] = field(default_factory=dict)
-    instead: Mapping[str, str] = field(default_factory=dict)
+    bands: Mapping[str, Callable[[float], Band]] = msgspec.field(default_factory=dict)
+    instead: Mapping[str, str] = msgspec.field(default_factory=dict)
     bars: Sequence[str] = ()
-    whole: Mapping[str, str] = field(default_factory=dict)
+    whole: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True):
     """A figure. `alt` says in a sentence what it shows, for those who can't see it, and for Markdown.
 
     A menu (`layout["updatemenus"]`) becomes a plain list to choose from, which a keyboard can use. Of two runs, charts
@@ -113,8 +107,7 @@ class Chart:
         return self.kind or self.title
 
 
-@dataclass(frozen=True)
-class StepLines:
+class StepLines(msgspec.Struct, frozen=True):
     """Steps of two runs, one below the other on one time axis: the reader chooses which.
 
     `data` is that of `step_lines.data`; `title` and `alt` as of a chart.
@@ -125,8 +118,7 @@ class StepLines:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True):
     """Choices that parts of `Filtered` follow. `data` is what `filters/sums.js` reads; `title`, `alt` as of a chart."""
 
     title: str
@@ -134,16 +126,14 @@ class Filters:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Filtered:
+class Filtered(msgspec.Struct, frozen=True):
     """Parts of all there is; where a filter is chosen, what `Filters` has under this name stands in their place."""
 
     name: str
     parts: Sequence["Part"]
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A place of a time line that stands out: times in ns from its origin, what is there, and where the page says more.
 
     `tone`: bad, warning, good, muted. `section` is the name of a section of the same run.
@@ -156,8 +146,7 @@ class Mark:
     section: str = ""
 
 
-@dataclass(frozen=True)
-class TimeLine:
+class TimeLine(msgspec.Struct, frozen=True):
     """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows.
 
     `shades`: colours of families of kernels, of `shades.family_shades`; None: in the order of their time.
@@ -170,8 +159,7 @@ class TimeLine:
     shades: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """A number to see at a glance. `about` says what it is of; `link` leads to more, if the page has it."""
 
     label: str
@@ -180,15 +168,13 @@ class Number:
     link: str = ""
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(msgspec.Struct, frozen=True):
     """A few of them, side by side."""
 
     numbers: Sequence[Number]
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True):
     """A part of a whole; `shade` a colour of the page, `share` of the whole, 0 to 1; `link` as of `Number`."""
 
     name: str
@@ -198,8 +184,7 @@ class Slice:
     link: str = ""
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(msgspec.Struct, frozen=True):
     """Parts that add up to a whole, as one bar. `alt` says of what whole, in a sentence."""
 
     title: str
@@ -207,16 +192,14 @@ class Stack:
     slices: Sequence[Slice]
 
 
-@dataclass(frozen=True)
-class Tab:
+class Tab(msgspec.Struct, frozen=True):
     """One of several views of the same kind."""
 
     title: str
     parts: Sequence["Part"]
 
 
-@dataclass(frozen=True)
-class Tabs:
+class Tabs(msgspec.Struct, frozen=True):
     """Views of which one is seen at a time; all of them on paper, without a script, and in Markdown.
 
     `label` says what the choice is between.
@@ -226,8 +209,7 @@ class Tabs:
     tabs: Sequence[Tab]
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(msgspec.Struct, frozen=True):
     """Rows of parts, one column for each of `heads`; on a narrow screen they are below each other, each with its head.
 
     None where a column has nothing next to what the others have.
@@ -237,8 +219,7 @@ class Beside:
     rows: Sequence[Sequence["Part | None"]]
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(msgspec.Struct, frozen=True):
     """Parts that a line unfolds. `aside` stands small next to the title, `band` sets it apart."""
 
     title: str
@@ -247,8 +228,7 @@ class Fold:
     band: Band | None = None
 
 
-@dataclass(frozen=True)
-class Folds:
+class Folds(msgspec.Struct, frozen=True):
     """Several of them, that can be unfolded together."""
 
     folds: Sequence[Fold]
@@ -260,8 +240,7 @@ Drawn = Chart | StepLines | Filters
 Part = Words | Facts | Numbers | Stack | Points | Grid | Drawn | TimeLine | Tabs | Beside | Folds | Filtered
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A section: its heading and parts. `lacking` says what the trace would need for it; then there are no parts."""
 
     name: str

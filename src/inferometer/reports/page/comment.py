@@ -6,10 +6,11 @@ characters: sections that have no room, the last first, are named and left out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.markdown import escape_markdown, markdown_table

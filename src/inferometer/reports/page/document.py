@@ -5,10 +5,12 @@ escapes it, and the data of charts is made harmless by `figures.py`. The same bl
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from inferometer import __version__
 from inferometer.reports.page.blocks import (
@@ -78,8 +80,7 @@ _FURTHER = {"StepLines": STEP_LINES, "Filters": FILTERS}
 _FIRST = frozenset({"facts", "verdict", "overview", "findings", "filters"})  # above the list of contents
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """The page as HTML, and the titles of charts that would have made it larger than `MOST_BYTES`."""
 
     html: str
@@ -161,8 +162,7 @@ def _write(draft: "_Draft", title: str, footer: Sequence[str], *, theme: Theme) 
     return html.lstrip()
 
 
-@dataclass(frozen=True)
-class _View:
+class _View(msgspec.Struct, frozen=True):
     """A part, or a section of parts, as the template wants it."""
 
     kind: str
@@ -177,13 +177,12 @@ class _View:
         return self.kind == kind or any(part.has(kind) for part in self.parts)
 
 
-@dataclass(frozen=True)
-class _Draft:
+class _Draft(msgspec.Struct, frozen=True):
     """What the template is to write. Tables are the most work, and the same whatever charts there are."""
 
     views: Sequence[_View]
     limits: TableLimits
-    tables: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def write_once(self, view: _View, write: Callable[[_View], Any]) -> Any:
         """The HTML of a table, as it was written the first time."""

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
+
+import msgspec
 
 from inferometer.names import decode
 from inferometer.reports.page.sampling import Number, rounded
@@ -50,8 +51,7 @@ def vertical_line(x: float, *, dash: str = "dash", width: int = 2) -> dict[str, 
     return {"type": "line", **ends, "line": {"color": "var(--ink)", "width": width, "dash": dash}}
 
 
-@dataclass(frozen=True)
-class TimeUnit:
+class TimeUnit(msgspec.Struct, frozen=True):
     """The unit of a chart's times: `ms`, or `μs` where all are below some milliseconds."""
 
     name: str

@@ -5,10 +5,11 @@ for. Columns in which no row has anything are named below. Sums are of whole gro
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, shown_fields
@@ -25,16 +26,14 @@ _FOLDED = 60  # rows from which groups begin folded
 _FEW, _MANY = 3, 9  # rows, and columns: such a table is turned, a line for each column
 
 
-@dataclass(frozen=True)
-class TableLimits:
+class TableLimits(msgspec.Struct, frozen=True):
     """How much of a table is shown: rows, and characters of a cell."""
 
     rows: int = MOST_ROWS
     characters: int = 4_000
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """A column's heading. `kind` shows the script how to write a sum, `summed` whether there is one.
 
     `spare`: where the window is too narrow, columns with the highest are left out first.
@@ -48,8 +47,7 @@ class Head:
     spare: int = 0
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """`text` as people read it; `short` is seen in its place where it is long; `exact` where the text isn't.
 
     `bar`: -1 to 1, how long a bar in the cell is and to which side.
@@ -62,8 +60,7 @@ class Cell:
     bar: float | None = None
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A row: plain, the head of a group, or the rest that isn't shown. `label` says what a head or rest is."""
 
     kind: str  # row, group, rest
@@ -73,8 +70,7 @@ class Line:
     rows: int = 1
 
 
-@dataclass(frozen=True)
-class PageTable:
+class PageTable(msgspec.Struct, frozen=True):
     """A table ready for the template. `turned`: columns as lines."""
 
     title: str

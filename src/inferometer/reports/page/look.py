@@ -1,10 +1,10 @@
 """What a page is about: a run, perhaps a second one, and what the analyses make of them, each made when first asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.compare.causes.counters import Entity
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 SIDES = ("base", "candidate")
 
 
-@dataclass(frozen=True)
-class PageOptions:
+class PageOptions(msgspec.Struct, frozen=True):
     """What the reader's engineer reported about the files: a model and a device, for bounds; captures, for replays.
 
     `counters`: what a profiler counted of the run's kernels. `thresholds`: what the findings are judged by in place of
@@ -49,7 +48,7 @@ class PageOptions:
     bandwidths: tuple[float, ...] = ()
     captures: tuple[Trace, ...] = ()
     counters: Trace | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
 class RunData:

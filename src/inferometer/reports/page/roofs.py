@@ -5,8 +5,9 @@ Intensity is FLOPs over bytes, the rate FLOP/s; both axes are logarithmic.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from inferometer.hardware.device import Device
 from inferometer.reports.page.drawing import axis
@@ -16,8 +17,7 @@ TERA = 1e12
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
-@dataclass(frozen=True)
-class _Roof:
+class _Roof(msgspec.Struct, frozen=True):
     """A peak of the device, FLOP/s."""
 
     name: str

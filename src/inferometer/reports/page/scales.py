@@ -8,8 +8,9 @@ range, those that are logarithmic in one chart only, and charts with a menu, whi
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from inferometer.reports.page.blocks import Block, Chart, Part
 from inferometer.reports.page.drawing import ns_per

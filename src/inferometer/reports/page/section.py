@@ -1,8 +1,10 @@
 """What a module of `sections/` declares, and how all are found."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
+
+import msgspec
+from msgspec.structs import replace
 
 from inferometer.errors import InferometerError, UnknownName
 from inferometer.registry import collect
@@ -12,8 +14,7 @@ from inferometer.reports.page.look import SIDES, PageData, RunData
 from inferometer.reports.page.scales import share_scales
 
 
-@dataclass(frozen=True)
-class PageSection:
+class PageSection(msgspec.Struct, frozen=True):
     """One section of the page.
 
     Attributes:
@@ -29,8 +30,7 @@ class PageSection:
     is_large: bool = False
 
 
-@dataclass(frozen=True)
-class RunSection:
+class RunSection(msgspec.Struct, frozen=True):
     """One section about one run; a page of two runs has it of both. Attributes as of `PageSection`."""
 
     name: str

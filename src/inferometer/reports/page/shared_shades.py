@@ -1,8 +1,9 @@
 """What has one name in the charts of two runs has one colour: the base's."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from inferometer.reports.page.blocks import Block, Chart
 from inferometer.reports.page.drawing import REST_COLOR, SERIES, color

@@ -1,10 +1,11 @@
 """Blocks as GitHub-flavoured Markdown: for a comment on a pull request. Charts are what they say in a sentence."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table

@@ -6,9 +6,9 @@ tree's order.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ _LEGEND = {
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """One area. `id` and `parent` are ours; `label` and `whole` come from the file."""
 
     id: str
@@ -57,8 +56,7 @@ class Box:
     time_ns: int
 
 
-@dataclass(frozen=True)
-class BoxWords:
+class BoxWords(msgspec.Struct, frozen=True):
     """What a box shows of a row: `notes` where it is pointed at, `shade`, and what is after its `label`.
 
     `rest_notes` and the sums of `summed` are of children that have no box of their own.

@@ -1,8 +1,9 @@
 """Candidates in order on each device, and S of each by operator as bars, or the speedup where no S is known."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranking
 from inferometer.bench.ranking.score import Score

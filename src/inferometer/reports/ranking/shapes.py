@@ -1,8 +1,7 @@
 """Every shape of every candidate; a line unfolds to an operator."""
 
-from dataclasses import replace
-
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranking
 from inferometer.reports.leaderboard.bands import LEGEND, band_of

@@ -1,14 +1,14 @@
 """The name and version that every JSON document of a command has first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True)
-class Schema:
+
+class Schema(msgspec.Struct, frozen=True):
     """A kind of document: of a result as its view declares it, of a command without a result as the command does.
 
     Attributes:

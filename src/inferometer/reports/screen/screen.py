@@ -3,9 +3,9 @@
 import io
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -27,8 +27,7 @@ _STYLES: Final[Mapping[Theme, Mapping[str, str]]] = {
 _LOSSES: Final = {"warning": "notable"}
 
 
-@dataclass(frozen=True)
-class Detail:
+class Detail(msgspec.Struct, frozen=True):
     """How much of a result was asked for.
 
     Attributes:

@@ -6,9 +6,9 @@ the first time. Numbers are never cut.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from rich.cells import cell_len
 
 from inferometer.reports.screen.shown_names import LEAST_WIDTH
@@ -24,8 +24,7 @@ SHRINKING: Final = ("kernel", "name", "sentence", "text")
 """Kinds of columns that can get narrower; the first say best what a row is about."""
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
+class Column(msgspec.Struct, frozen=True, eq=False):
     """A field with the value of every row, and its text."""
 
     field: Field

@@ -1,7 +1,8 @@
 """The answer of a comparison where there is little room: a line, five more that say why, and what changed most."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.compare.verdict_words import describe_times

@@ -5,8 +5,9 @@ Where kernel time was printed step by step, kernels are shown by phase and class
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from inferometer.findings.first_look import FirstLook
 from inferometer.reports.schemas.schema import Schema

@@ -1,9 +1,9 @@
 """What a view is made of: sections, and the columns that they show."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import msgspec
 import polars as pl
 
 Kind = Literal[
@@ -13,8 +13,7 @@ NAMES: Final[frozenset[Kind]] = frozenset({"name", "kernel", "sentence"})
 """Kinds that say what a row is about."""
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One column of a section.
 
     `kind` gives renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut,
@@ -60,8 +59,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.D
     return pl.DataFrame(rows, schema={field.column: _DTYPES[field.kind] for field in fields})
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """One table with its heading. `notes` are sentences below it."""
 
     title: str

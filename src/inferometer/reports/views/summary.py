@@ -1,9 +1,9 @@
 """What a trace is, its devices' times and the first kernels."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.hardware.traced_names import describe_devices, say_unnamed
 from inferometer.analyses.tables.summary import Summary

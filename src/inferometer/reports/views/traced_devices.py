@@ -1,7 +1,8 @@
 """The devices that a trace ran on, and what those of ours can do."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inferometer.analyses.hardware.devices import TracedDevices
 from inferometer.reports.schemas.schema import Schema

@@ -5,8 +5,9 @@ when the first such result is shown, and no other with it. Other packages name t
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from inferometer.analyses.result import Result
 from inferometer.registry import find
@@ -24,8 +25,7 @@ def _nothing(_: Any) -> dict[str, Any]:
     return {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class View(Generic[R]):
+class View(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """Functions that take the result, and what its JSON is called.
 
     Attributes:

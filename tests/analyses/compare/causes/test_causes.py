@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.causes.calibration import calibrate
 from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes

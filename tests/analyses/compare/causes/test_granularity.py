@@ -1,13 +1,13 @@
 """Series of two runs: the finest granularity that both have, GPUs by their role, clocks in one unit."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from shutil import copyfile
 
 import numpy as np
 import polars as pl
 import pytest
+from msgspec.structs import replace
 
 import inferometer
 from inferometer import Trace

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -81,9 +82,9 @@ def edited(rows: list[Row], rng: np.random.Generator, rate: float) -> list[Row]:
         if edit == 1:
             found.append(replace(rows[rng.integers(len(rows))], origin=ADDED))
         if edit == 2:
-            row = replace(row, symbol=replace(row.symbol, kernel=f"{row.symbol.kernel}!"))
+            row = replace(row, symbol=msgspec.structs.replace(row.symbol, kernel=f"{row.symbol.kernel}!"))
         if edit == 3:
-            row = replace(row, symbol=replace(row.symbol, shape=(7, 7)))
+            row = replace(row, symbol=msgspec.structs.replace(row.symbol, shape=(7, 7)))
         found.append(row)
     return found
 
@@ -187,7 +188,9 @@ def test_a_batch_that_the_reference_has_not_is_aligned_with_a_lower_score() -> N
 
 
 def test_the_same_kernels_of_other_tiles_alone_are_too_little() -> None:
-    varied = [replace(row, symbol=replace(row.symbol, kernel=f"{row.symbol.kernel}!")) for row in step(32)]
+    varied = [
+        replace(row, symbol=msgspec.structs.replace(row.symbol, kernel=f"{row.symbol.kernel}!")) for row in step(32)
+    ]
     assert align_rows(varied, step(32)) is None
 
 

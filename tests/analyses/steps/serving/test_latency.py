@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def serving(**fields: Any) -> Serving:
     named = {name: fields.pop(name) for name in ("ttft", "tpot", "itl", "e2e") if name in fields}
     for name, value in named.items():
         fields[name] = latency(*value) if isinstance(value, tuple) else latency(value)
-    return replace(BASE, **fields)
+    return msgspec.structs.replace(BASE, **fields)
 
 
 def step(number: int, start_ms: float | None, **others: object) -> dict[str, Any]:
@@ -259,7 +260,7 @@ def test_throughput_of_the_steps_beside_the_benchmarks() -> None:
         replicas
     )
     assert "about 40.0 requests of the benchmark decode at a time" in said(replicas)
-    log = replace(replicas, serving=replace(replicas.serving, tool=ENGINE_LOG))
+    log = msgspec.structs.replace(replicas, serving=msgspec.structs.replace(replicas.serving, tool=ENGINE_LOG))
     assert (
         "The log's output is 200.0 % of the 2,000 tokens/s that the recorded steps give: its rate leaves out"
         in said(log)

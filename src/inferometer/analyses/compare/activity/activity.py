@@ -5,9 +5,9 @@ of their process's busiest are bystanders and have no lane. A cycle is complete 
 usual device calls (of host calls where no device was recorded); the bounds are in `comparison_limits`.
 """
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.comparison_limits import MAIN_DEVICE, WHOLE_CYCLE
@@ -71,8 +71,7 @@ GAPS = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class Activity:
+class Activity(msgspec.Struct, frozen=True):
     """A run as functions and cycles.
 
     `functions`: one row per function, device, process, rank and cycle. `cls` is `host`, `compute`, `transfer` or
@@ -90,9 +89,9 @@ class Activity:
     functions: pl.DataFrame
     cycles: pl.DataFrame
     basis: Basis = "none"
-    blocks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BLOCKS_SCHEMA))
-    order: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ORDER))
-    gaps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GAPS))
+    blocks: pl.DataFrame = msgspec.field(default_factory=lambda: pl.DataFrame(schema=BLOCKS_SCHEMA))
+    order: pl.DataFrame = msgspec.field(default_factory=lambda: pl.DataFrame(schema=ORDER))
+    gaps: pl.DataFrame = msgspec.field(default_factory=lambda: pl.DataFrame(schema=GAPS))
     notes: tuple[str, ...] = ()
 
     @property

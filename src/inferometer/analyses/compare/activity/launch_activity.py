@@ -11,9 +11,9 @@ idle; else it isn't known, and not counted. The first of steps that were found l
 counts as partial.
 """
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.columns import with_schema
 from inferometer.analyses.compare.activity.activity import (
@@ -44,8 +44,7 @@ _UNCALLED = (
 )
 
 
-@dataclass(frozen=True)
-class LaunchedRun:
+class LaunchedRun(msgspec.Struct, frozen=True):
     """The launches of a run, placed in steps.
 
     `work`: by lane and start, with `lane`, `cycle` (null in no step), `phase`, `gap_ns`, `after` which launch the gap

@@ -6,9 +6,10 @@ Found steps are used only where they are reliable: a wrong boundary would make a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.columns import with_schema
 from inferometer.analyses.compare.activity.activity import OWNER
@@ -32,8 +33,7 @@ STEPS = pl.Schema(
 _WHOLE = "the whole recording is compared"
 
 
-@dataclass(frozen=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True):
     """Steps of a trace with launches.
 
     `steps`: columns of `STEPS`; `device` is null where a step is of all devices of its process; `left_out` steps were
@@ -42,7 +42,7 @@ class Marks:
     found. `looked_for`: nothing marks steps, so they were looked for. `notes`: what to say of that.
     """
 
-    steps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STEPS))
+    steps: pl.DataFrame = msgspec.field(default_factory=lambda: pl.DataFrame(schema=STEPS))
     anchor: str | None = None
     confidence: float | None = None
     looked_for: bool = False

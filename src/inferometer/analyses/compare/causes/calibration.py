@@ -5,7 +5,9 @@ the rest holds none. Both ways round, since a cause has a direction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.causes.causes import Cause
 from inferometer.analyses.compare.causes.counters import Entity
@@ -13,8 +15,7 @@ from inferometer.analyses.compare.causes.counters import Entity
 Rank = Callable[[Sequence[Entity], Sequence[Entity]], list[Cause]]
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(msgspec.Struct, frozen=True):
     """`halves`: the best score of each comparison in which nothing is wrong; `rate`: how many reach the claimed one."""
 
     halves: tuple[float, ...]

@@ -6,11 +6,12 @@ are few, or many drawn ones where there are ties; over metrics the false discove
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.causes.counters import POOLED, Entity
 from inferometer.analyses.compare.causes.explained import LongerStep, part_explained
@@ -32,8 +33,7 @@ from inferometer.analyses.comparison_limits import (
 )
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """A candidate. `score` = `severity` x agreement x (1 - `q`), all 0 to 1; `interval`: of candidate over base.
 
     `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
@@ -101,8 +101,7 @@ class Cause:
         }
 
 
-@dataclass(frozen=True)
-class Capacities:
+class Capacities(msgspec.Struct, frozen=True):
     """What a device can carry: bytes/s of link and PCIe, bytes of memory, degrees of throttling; None where unknown."""
 
     link: float | None = None

@@ -7,10 +7,10 @@ is known (`own_gpu`); the most harmful of all is kept, too, and is mostly that o
 resource is the whole less the process's own part.
 """
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.activity.activity import HOST
 from inferometer.analyses.compare.causes.metric_roles import (
@@ -30,8 +30,7 @@ POOLED, OWN, BY_CYCLE = "gpus", "own gpu", "host by cycle"
 _SERIES = ["metric", "device", "unit", "process"]
 
 
-@dataclass(frozen=True)
-class Entity:
+class Entity(msgspec.Struct, frozen=True):
     """A metric of a device, one value per tick.
 
     `device` is `host`, `gpu:7`, `own gpu` (of samples that must be of the program's GPU), or `gpus`: the most harmful

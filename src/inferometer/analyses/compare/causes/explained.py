@@ -11,9 +11,9 @@ share of traced functions, which needn't be all that threads do.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -25,8 +25,7 @@ _PERCENT = 100.0
 _ONE_IN_20 = 1.6448536269514722  # standard errors on one side: 95 %
 
 
-@dataclass(frozen=True)
-class LongerStep:
+class LongerStep(msgspec.Struct, frozen=True):
     """Mean steps of base and candidate, ns, the second longer, and which part of the recorded time steps took."""
 
     step_ns: tuple[float, float]

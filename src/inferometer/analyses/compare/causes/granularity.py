@@ -7,9 +7,10 @@ by its size next to that of the other, in MHz.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from inferometer.analyses.compare.activity.activity import HOST, Activity
 from inferometer.analyses.compare.causes.counters import BY_CYCLE, OWN, POOLED, Entity
@@ -20,8 +21,7 @@ _LEAST_RATIO, _MOST_RATIO = 100, 10_000  # of kHz to MHz: no clock falls to a te
 Pairs = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class MatchedSeries:
+class MatchedSeries(msgspec.Struct, frozen=True):
     """Series of both runs; equal keys are the same thing, named as in the candidate.
 
     `renumbered`: GPUs of base and candidate that are matched though they have other names. `rescaled`: clocks of one

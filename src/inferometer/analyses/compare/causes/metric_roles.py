@@ -6,9 +6,10 @@ are context: shown, never claimed.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 CauseClass = Literal[
     "cpu_clock", "cpu_contention", "cpu_quota", "gpu_clock", "gpu_contention", "gpu_memory", "nvlink_traffic",
@@ -20,8 +21,7 @@ Direction = Literal["up", "down"]
 Waits = Literal["program", "threads"]
 
 
-@dataclass(frozen=True)
-class MetricRole:
+class MetricRole(msgspec.Struct, frozen=True):
     """`names`: the metric, whole, in lower case. `family`: metrics of one thing. `slows`: function classes.
 
     Of these `cpu` is ops whose device is the CPU itself. Load by others slows them where they have to wait for a

@@ -1,9 +1,9 @@
 """Rows of a printed table of kernels as questions about counts need them: with the role that each name plays."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.groups.counts.mixture import long_launches
@@ -12,8 +12,7 @@ from inferometer.analyses.groups.members import MemberKernel, Refusal
 from inferometer.names import KernelName, decode
 
 
-@dataclass(frozen=True)
-class PrintedRow:
+class PrintedRow(msgspec.Struct, frozen=True, dict=True):
     """One kernel of one section. Statistics are None where they weren't printed, or the kernel has several rows."""
 
     kernel: str

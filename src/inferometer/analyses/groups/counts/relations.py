@@ -8,7 +8,8 @@ is another kernel's count is consistent with a group, never proof, and is report
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inferometer.analyses.groups.counts.mixture import mixtures_agree
 from inferometer.analyses.groups.counts.printed_rows import PrintedRow, by_count, launches

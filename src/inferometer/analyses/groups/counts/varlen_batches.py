@@ -10,8 +10,9 @@ exactly is no answer.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+
+import msgspec
 
 from inferometer.analyses.groups.counts.printed_rows import PrintedRow, launches
 from inferometer.analyses.groups.kernel_roles import warps_of_metadata
@@ -19,8 +20,7 @@ from inferometer.analyses.groups.kernel_roles import warps_of_metadata
 SEQUENCES_PER_WARP = 31
 
 
-@dataclass(frozen=True)
-class UnsplitSteps:
+class UnsplitSteps(msgspec.Struct, frozen=True):
     """`warps`: of the metadata row that serves them; `tile`: tokens that their output head's tile has room for."""
 
     warps: int

@@ -12,8 +12,8 @@ than what the main one runs between two of them, branches may be paired with the
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,8 +41,7 @@ _WORTH = 1_000  # of a pair in rows away from its place: a nearer pair never out
 _UP, _LEFT = 1, 2  # a replayed kernel without a partner, one of the reference without
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True):
     """What is compared of a kernel; `short` is a name without tiles and templates. A shape of None is like any."""
 
     kernel: str
@@ -50,8 +49,7 @@ class Symbol:
     short: str
 
 
-@dataclass(frozen=True)
-class Alignment:
+class Alignment(msgspec.Struct, frozen=True):
     """Where a replay lies in a reference, in its rows `begin` to `end`, exclusive.
 
     `place` has the reference row of each replayed kernel, -1 where it has none; rows rise but for kernels that ran in

@@ -11,8 +11,8 @@ of the reference like any of its kernels cost more than others when they are lef
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +33,7 @@ _WINDOWS = 40  # windows that are looked at when not all are
 _WIDEST, _WIDER = 4, 64  # rows a part may have: so many for a replayed kernel, and some
 
 
-@dataclass(frozen=True)
-class Coded:
+class Coded(msgspec.Struct, frozen=True):
     """A sequence of kernels as numbers: equal ones mean the same name and shape, the same name, the same short name.
 
     `exact` is negative where the shape is unknown: it may be any, so the same name is enough.
@@ -55,8 +54,7 @@ class Coded:
         return Coded(*(np.append(codes, -1)[rows] for codes in (self.exact, self.kernel, self.short)))
 
 
-@dataclass(frozen=True)
-class ReferenceWindow:
+class ReferenceWindow(msgspec.Struct, frozen=True):
     """The reference's rows `begin` to `end`, exclusive, which begin and end with a pair, and the score they allow."""
 
     begin: int
@@ -64,21 +62,17 @@ class ReferenceWindow:
     score: int
 
 
-@dataclass
 class Weights:
     """Worth of each kernel of the replay matched with each of the reference's, and more for `landmarks`."""
 
-    replay: Coded
-    reference: Coded
-    landmarks: bool = True
-    _kept: dict[int, NDArray[np.int32]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        names, count = np.unique(self.replay.kernel, return_counts=True)
-        self._landmark = np.isin(self.replay.kernel, names[count <= _RARE]) & self.landmarks
-        _, first, self._kind = np.unique(self.reference.exact, return_index=True, return_inverse=True)
-        self._kinds = self.reference[first]
-        self._room = _TABLE_BYTES // (4 * max(len(self.reference), 1))
+    def __init__(self, replay: Coded, reference: Coded, *, landmarks: bool = True) -> None:
+        self.replay = replay
+        self._kept: dict[int, NDArray[np.int32]] = {}
+        names, count = np.unique(replay.kernel, return_counts=True)
+        self._landmark = np.isin(replay.kernel, names[count <= _RARE]) & landmarks
+        _, first, self._kind = np.unique(reference.exact, return_index=True, return_inverse=True)
+        self._kinds = reference[first]
+        self._room = _TABLE_BYTES // (4 * max(len(reference), 1))
 
     def rows(self) -> Iterator[NDArray[np.int32]]:
         """Weights of each kernel of the replay, in order."""

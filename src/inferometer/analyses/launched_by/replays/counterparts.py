@@ -7,8 +7,8 @@ Where kernels say which node of the graph they are, one replay that was aligned 
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -25,8 +25,7 @@ _TOLD = {NONE: None, 0: "graph_alignment", 1: "graph_node"}
 _GRAPH = ["rank", "process", "graph_id"]
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """A recording that has chains.
 
     `rows`, in the order of their calls: `kernel`, `grid`, `block`, `node`, the columns `OWNER` if asked for, and
@@ -39,8 +38,7 @@ class Reference:
     nameless: int | None = None
 
 
-@dataclass(frozen=True)
-class ReplayFit:
+class ReplayFit(msgspec.Struct, frozen=True):
     """What a reference gave: `replays` that it fits, `launches` in them, `found` of these, where and how well.
 
     `nameless` as of `Reference`.
@@ -55,8 +53,7 @@ class ReplayFit:
     nameless: int | None
 
 
-@dataclass(frozen=True)
-class Replays:
+class Replays(msgspec.Struct, frozen=True):
     """`work` with what was found; `fits`, one a reference; `unfitted`: replays that fit none of them."""
 
     work: pl.DataFrame
@@ -64,8 +61,7 @@ class Replays:
     unfitted: int
 
 
-@dataclass
-class _Unit:
+class _Unit(msgspec.Struct):
     """One replay: its rows among the replayed in order, and for each the reference and its row, -1 for none."""
 
     rows: Numbers

@@ -1,10 +1,11 @@
 """Finds the part of any reference that a replay's sequence of kernels fits best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.launched_by.replays.alignment import Alignment, Symbol, align
 from inferometer.analyses.nesting import Numbers
@@ -46,8 +47,7 @@ class Symbols:
         return self._short[kernel]
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """A reference by its number, and where in it."""
 
     reference: int

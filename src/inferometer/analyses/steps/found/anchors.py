@@ -6,8 +6,8 @@ repeats within a step as a step does within a cycle of prefills, and order alone
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from inferometer.analyses.steps.found.bodies import Bodies
@@ -27,8 +27,7 @@ _TWO_KINDS = 2  # of named anchors must agree on steps of a single body, not bot
 _COPIES = 0.9  # how far copies are trusted
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(msgspec.Struct, frozen=True):
     """An anchor: its `name` in words, and the `slots` in which it stands.
 
     `strength`, 0 to 1: how well its name shows that it comes once per step. `per_step`: bodies between two; `fit`:

@@ -5,9 +5,9 @@ of attentions. Where no attention is known, its matrix products count, else ever
 recorded as one launch each, their layers aren't recorded: the work between two choices of tokens is then one body.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
@@ -17,8 +17,7 @@ Unit = Literal["attention", "gemm", "graph", "launch"]
 _FEWEST = 2  # of one kind that could repeat at all
 
 
-@dataclass(frozen=True)
-class Bodies:
+class Bodies(msgspec.Struct, frozen=True):
     """`places`: the launches that count, in order. `before`: how many of them come before each launch. Shape (n,).
 
     A *slot* is where launches have the same number of bodies before them: slot s lies after the s-th.

@@ -8,8 +8,7 @@ were chosen on synthetic traces, changed in several ways (`benchmarks/steps_trut
 holds more than two steps.
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -27,8 +26,7 @@ _THREE = 3  # launches that show a step's beginning or end where no other step i
 _RARE = 0.05  # of the cuts: a pair of roles that is rarer ends no step at an edge of the trace
 
 
-@dataclass(frozen=True)
-class Cuts:
+class Cuts(msgspec.Struct, frozen=True):
     """Where steps begin.
 
     `places`: a step begins at each but the last, which is after the last step's end; launches before the first and
@@ -42,8 +40,7 @@ class Cuts:
     ends_whole: bool
 
 
-@dataclass(frozen=True)
-class _Pairs:
+class _Pairs(msgspec.Struct, frozen=True):
     """Candidates: the `event`, the launch `at` that would begin a step, the `pair` of roles there, and its pause."""
 
     event: Numbers

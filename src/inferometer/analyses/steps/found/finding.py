@@ -10,9 +10,9 @@ are none, with the reason.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -49,8 +49,7 @@ DEVICES = pl.Schema(
 )
 
 
-@dataclass(frozen=True)
-class FoundSteps:
+class FoundSteps(msgspec.Struct, frozen=True):
     """`steps`: one row per step, by device and time. `devices`: one row per device, with what was found or why not.
 
     Of `steps`: `start_ns` is the start of the first launch on the main streams, `dur_ns` lasts until the last one there

@@ -6,9 +6,9 @@ of the launches runs there, nearly without overlap, so one waits for the other. 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ _MOST_OVERLAP = 0.01  # of the lesser stream's time: streams that take turns har
 _NO_STREAM = -1
 
 
-@dataclass(frozen=True)
-class DeviceLaunches:
+class DeviceLaunches(msgspec.Struct, frozen=True, dict=True):
     """One device of a process. Arrays are of the main streams' launches, by start; shapes (n,), times in ns.
 
     `role` numbers `roles.names`. `open_until` is the latest end of all launches before. `same_call` says that a launch

@@ -1,8 +1,8 @@
 """One device's launches parted into steps, and how far the result is to be trusted."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from inferometer.analyses.steps.found.anchors import Level, find_level
@@ -17,8 +17,7 @@ _RIVALS = 0.1  # of the confidence is lost where every boundary had a rival
 _FEW = 0.25  # steps' worth of doubt: two steps are trusted 0.89 as much as many
 
 
-@dataclass(frozen=True)
-class Parting:
+class Parting(msgspec.Struct, frozen=True, dict=True):
     """Steps, by what they were found, and the phase of each (a number of `phases.PHASES`)."""
 
     bodies: Bodies

@@ -6,8 +6,8 @@ and of parts of a step are none.
 """
 
 import re
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -36,8 +36,7 @@ _LEAST_HELD = 0.8  # of the launches' calls lie in the ranges: a forward pass of
 _AS_MANY = 0.02  # of the calls: of kinds of ranges that hold nearly the same, the outermost are the steps
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True):
     """Ranges of one thread whose names differ in numbers only, by start. `held`: the share of the calls inside."""
 
     name: str

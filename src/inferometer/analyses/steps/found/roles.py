@@ -6,8 +6,8 @@ that steps of other batch sizes are alike. Attention of prefill and of decode ar
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +24,7 @@ _BACKWARD = re.compile(r"backward|bwd|grad")
 _DRAWS = re.compile(r"\barg ?max\b")
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(msgspec.Struct, frozen=True):
     """`names` of the roles, sorted; `of`: the role of each kernel's name. A flag a role says what roles may be.
 
     `sampling`: chooses tokens. `optimizer`: changes weights. `embedding`: gathers rows. `to_host`, `to_device`: copies.

@@ -1,7 +1,6 @@
 """The steps between the cuts: what each holds, which the recording cut, and how alike those of one kind are."""
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +16,7 @@ _LONE = 0.9  # how alike a step is that is the only one of its kind: nothing is 
 _ODD_LENGTH = 0.5  # how far a step is trusted that has more or fewer bodies than most
 
 
-@dataclass(frozen=True)
-class Segments:
+class Segments(msgspec.Struct, frozen=True):
     """Steps in order; shapes (steps,) or (steps, roles). Times in ns.
 
     `first` and `last`: launches, the last exclusive. `bodies` in each; `is_partial`: cut by the recording. `counts` and

@@ -14,9 +14,9 @@ The two are rarely recorded together, so nothing is parted where they can't be t
 proof: steps under a profiler are slower, and a trace holds a moment of a run.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.steps.serving.engine_facts import ENGINE_LOG, serving_of
@@ -42,8 +42,7 @@ __all__ = ["ServingLatency", "find_serving_latency", "serving_of"]
 _PART = "· "  # before the names of parts
 
 
-@dataclass(frozen=True)
-class ServingLatency:
+class ServingLatency(msgspec.Struct, frozen=True):
     """A benchmark's run next to the steps of a trace.
 
     `refusals`: why the two can't be the same run; then nothing is parted. `rows`: as `ROWS` says; parts follow what

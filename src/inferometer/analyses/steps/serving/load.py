@@ -1,7 +1,6 @@
 """How many sequences the steps and the benchmark had, what a step gives each, and so its latency from step to step."""
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from inferometer.formats.serving_results.serving import Latency, Serving
@@ -9,8 +8,7 @@ from inferometer.formats.serving_results.serving import Latency, Serving
 _CHUNK = 1.4  # tokens of a chunk over tokens of a step, or its inverse: beyond, chunks aren't steps (√2: half way to 2)
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """`sequences` and `most_sequences`: of decode steps of the trace, the mean and the most. None: not known.
 
     `are_tokens`: they were counted by the tokens of steps, among which drafts may be.
@@ -26,8 +24,7 @@ class Load:
     are_tokens: bool = False
 
 
-@dataclass(frozen=True)
-class StepLatency:
+class StepLatency(msgspec.Struct, frozen=True):
     """A benchmark's latency from one step of a sequence to the next. `tokens`: what a step gives the sequence.
 
     `name`: which of the benchmark's latencies; `note`: why not the inter-token one, where that is so.

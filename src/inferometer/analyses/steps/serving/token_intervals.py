@@ -14,8 +14,8 @@ known, `busy` is null and `host` the whole step.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -26,8 +26,7 @@ _MAKES = ("decode", "mixed")
 _READS = ("prefill", "mixed")
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(msgspec.Struct, frozen=True):
     """One row an interval: `interval_ns` and the `PARTS` that it consists of, ns; a part that can't be known is null.
 
     `walls_ns` and `busy_ns` are of all steps that make tokens, the last one too. `pauses`: intervals left out.
@@ -114,8 +113,7 @@ def _parts(*, runs_ahead: bool) -> Sequence[pl.Expr]:
     ]
 
 
-@dataclass(frozen=True)
-class Prefills:
+class Prefills(msgspec.Struct, frozen=True):
     """Steps that read prompts. `chunk_tokens`: what one of them reads at most, where it is known to be a limit.
 
     `most_tokens`: the most that one of them read. Both are null where the trace doesn't show tokens.

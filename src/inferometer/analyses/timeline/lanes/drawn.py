@@ -1,9 +1,9 @@
 """The events of one table as they are drawn: by lane, row and start."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +18,7 @@ _Number = TypeVar("_Number", np.int64, np.int32)
 _LARGE_NS = 2**62  # sums of smaller times are exact
 
 
-@dataclass(frozen=True, eq=False)
-class DrawnLane:
+class DrawnLane(msgspec.Struct, frozen=True, eq=False):
     """One lane of a piece.
 
     Attributes:
@@ -37,8 +36,7 @@ class DrawnLane:
     at: slice
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
+class Drawn(msgspec.Struct, frozen=True, eq=False):
     """A piece's events by lane, row and start, but for those that lie too deep.
 
     Attributes:

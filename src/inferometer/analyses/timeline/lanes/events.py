@@ -1,7 +1,6 @@
 """The model of a time line: lanes, their rows, and the events on them, as columns. Times count from `origin_ns`."""
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +14,7 @@ KINDS = ("step", "stream", "device_range", "range", "frame", "op", "call", "syst
 """What a lane holds, in the order in which lanes of one device or thread stand."""
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """One line of the picture: a stream, or what one sort of thing did on a thread.
 
     Attributes:
@@ -38,8 +36,7 @@ class Lane:
     deeper_ns: int = 0
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(msgspec.Struct, frozen=True):
     """A sort of events, such as a family of kernels; `noun` is what one of them is called."""
 
     name: str
@@ -47,8 +44,7 @@ class Category:
     summed_ns: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(msgspec.Struct, frozen=True, eq=False):
     """One counter: `time_ns` from the origin, in order; a value that is no number is left out."""
 
     group: str
@@ -58,8 +54,7 @@ class Samples:
     value: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(msgspec.Struct, frozen=True, eq=False):
     """All events, by row and start; on one row none overlaps another.
 
     Attributes:
@@ -87,7 +82,7 @@ class Lanes:
     names: tuple[str, ...]
     name_category: NDArray[np.int32]
     categories: tuple[Category, ...]
-    samples: tuple[Samples, ...] = field(default=())
+    samples: tuple[Samples, ...] = msgspec.field(default=())
 
     @property
     def row_lane(self) -> Numbers:

@@ -1,10 +1,11 @@
 """The time line of a trace: from its tables to lanes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches
@@ -18,8 +19,7 @@ from inferometer.trace.trace import Trace
 _TIED = ("launches", "calls")
 
 
-@dataclass(frozen=True, eq=False)
-class _Layout:
+class _Layout(msgspec.Struct, frozen=True, eq=False):
     """The lanes of all pieces in the order of the picture, where its rows begin, and where each piece's lanes go."""
 
     lanes: tuple[Lane, ...]

@@ -6,8 +6,8 @@ and slices together are the same at every level, to the nanosecond.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +17,7 @@ from inferometer.analyses.timeline.lanes.events import Lanes, Numbers
 MOST_LEVEL = 53
 
 
-@dataclass(frozen=True, eq=False)
-class Slices:
+class Slices(msgspec.Struct, frozen=True, eq=False):
     """One row per row of the picture, slice and category of what was merged there; sorted by these three.
 
     Attributes:
@@ -53,8 +52,7 @@ class Slices:
         return Slices(*(column[places] for column in self.columns()))
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(msgspec.Struct, frozen=True, eq=False):
     """A time line at one scale: the places of events that take 2^level ns or more, and slices of all others."""
 
     level: int

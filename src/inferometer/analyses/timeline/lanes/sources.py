@@ -1,8 +1,8 @@
 """Which rows of which table make which lanes: launches by stream, what threads did by thread, ranges, steps."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ _SYSTEM = ("system", "host_events", "kind")
 _STEPS = "Steps"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a lane is. `order` sorts lanes: devices first, then threads."""
 
     group: str
@@ -31,8 +30,7 @@ class Place:
     order: tuple[tuple[bool, int | str], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(msgspec.Struct, frozen=True, eq=False):
     """The events of one table, in its order: `lane` numbers `places`, `code` numbers `names` with their `sorts`."""
 
     table: str

@@ -1,16 +1,15 @@
 """What a picture of some pixels needs of a time line: wide events one by one, slices of the others."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from inferometer.analyses.timeline.lanes.events import Lanes, Numbers
 from inferometer.analyses.timeline.lanes.levels import MOST_LEVEL, Levels, Slices
 
 
-@dataclass(frozen=True, eq=False)
-class Excerpt:
+class Excerpt(msgspec.Struct, frozen=True, eq=False):
     """Part of a time line: the events `single`, by place in `lanes`, and slices of what is too short.
 
     `levels` has, for each lane, the level of its slices: everything that takes 2^level ns or more is single there.

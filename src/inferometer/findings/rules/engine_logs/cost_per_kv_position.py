@@ -16,9 +16,9 @@ growing part as a share of decode's GPU time: from 2 % `low`, from 8 % `medium`,
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.model.roles import is_attention
@@ -66,8 +66,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True)
-class _Bound:
+class _Bound(msgspec.Struct, frozen=True):
     """What reading the cache needs: `ratio` above it, sentences that say so, `is_sure` whether it is far above.
 
     `ratio` and `is_sure` are None where that is unknown.

@@ -15,9 +15,9 @@ positions.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.model.roles import is_attention
@@ -35,8 +35,7 @@ _NEXT = (
 _SWALLOWED = ("norm", "activation", "elementwise")  # families that fused kernels take in
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(msgspec.Struct, frozen=True):
     """One reason to call it slow: what would be saved over the run, and the sentences that show it."""
 
     saved_ns: float

@@ -12,9 +12,9 @@ cache takes longer: some growth is normal. The evidence says when attention will
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -37,8 +37,7 @@ _MOST_GROUPS = 100
 _SHOWN = 2
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     """ns of the first launch, and what each further one takes longer, with the interval of that."""
 
     start: float
@@ -47,8 +46,7 @@ class _Line:
     high: float
 
 
-@dataclass(frozen=True)
-class _Growing:
+class _Growing(msgspec.Struct, frozen=True):
     """Alike launches, and their line over the number of the launch; `steps` that have any, None where none is known."""
 
     kernel: int

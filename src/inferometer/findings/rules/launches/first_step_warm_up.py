@@ -18,9 +18,9 @@ then on a mean over the steps is that much off.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -48,8 +48,7 @@ _FOUND = frozenset({"is_partial", "confidence"})  # columns of steps that were f
 _LOADS = re.compile(r"(?:cuda|cu|hip)(?:Module|Library)(?:Load|GetFunction|GetKernel)|(?:nvrtc|hiprtc)Compile")
 
 
-@dataclass(frozen=True)
-class _Slow:
+class _Slow(msgspec.Struct, frozen=True):
     """A slow first step; `usual_ns` is of `like` steps, or what is left without preparing."""
 
     step: dict[str, Any]

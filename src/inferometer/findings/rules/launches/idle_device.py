@@ -16,9 +16,9 @@ from H100 and MI300, and up to 9 % in generated exports of Nsight Systems. Fires
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.timeline.budget import IDLE, part_key
@@ -46,8 +46,7 @@ _OF_KIND: Final = {
 }
 
 
-@dataclass(frozen=True)
-class _Idle:
+class _Idle(msgspec.Struct, frozen=True):
     """A place with its idle time of one kind, or of all that no finding has."""
 
     place: BusiestDevice

@@ -20,8 +20,8 @@ requests 2.6 %; eager decode of a small model is launch-bound, and that is a fin
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ _REPLAY_GAP_NS = 1_000
 _MOSTLY = 0.5
 
 
-@dataclass(frozen=True)
-class _Bound:
+class _Bound(msgspec.Struct, frozen=True):
     """The place on which launching takes the largest share, and how long all its parts take there."""
 
     place: BusiestDevice
@@ -53,8 +52,7 @@ class _Bound:
     severity: Severity
 
 
-@dataclass(frozen=True)
-class _Launching:
+class _Launching(msgspec.Struct, frozen=True):
     """Of one place: kernels launched one by one, the gaps before them, and of these kernels the tiny ones.
 
     `late`: gaps of the kind `launching`; `pauses`: those before tiny kernels that were queued in time. `kernels`: rows

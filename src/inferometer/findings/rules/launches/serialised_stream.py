@@ -14,8 +14,8 @@ stream, or one that overlaps. By its time's share of the window `low` from 5 %, 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -35,8 +35,7 @@ _TURNS = 10
 _WAIT = ("cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent")
 
 
-@dataclass(frozen=True)
-class _Second:
+class _Second(msgspec.Struct, frozen=True):
     """A stream next to the first.
 
     `between_ns`: idle time of both where one takes over from the other. `event_waits`: how many waits for events its

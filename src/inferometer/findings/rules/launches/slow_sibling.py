@@ -16,10 +16,10 @@ shows as disturbed.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -47,8 +47,7 @@ _NO_SIBLINGS = ("collective", "memory", "other")
 _NONE = -1
 
 
-@dataclass(frozen=True)
-class _Odd:
+class _Odd(msgspec.Struct, frozen=True):
     """A place that stands out. `row`: one of its launches; `usual`: one of the usual place's. `ratio`: to that.
 
     `place`: its number among all `places`, itself included, from 0; of modules any number. `count` launches, of which

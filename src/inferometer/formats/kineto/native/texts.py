@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
+
+import msgspec
 
 from inferometer.formats.json_text.records import BEFORE_BYTES
 from inferometer.formats.json_text.window import ReadsInto, Window
@@ -126,8 +127,7 @@ class PlainText(SectionTexts):
         return self._decode(data, base, size, begin=begin, limit=limit, is_guess=before > 0)
 
 
-@dataclass
-class _Piece:
+class _Piece(msgspec.Struct):
     """The text from `base` on, `size` bytes of `data`; `guess` is of its section, None where the text ended before."""
 
     number: int

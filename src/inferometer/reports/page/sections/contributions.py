@@ -5,8 +5,9 @@ nothing counted twice. Where the runs can't be compared, their kernel families s
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.class_ratios import ClassRatio
@@ -64,8 +65,7 @@ def build(look: PageData) -> Block | None:
     return Block("contributions", _TITLE, [_waterfall(changes), *_classes(changes), *_tables(found)])
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """One bar of the waterfall: a change of the step in ns, or with `measure` "absolute" or "total" a step."""
 
     label: str

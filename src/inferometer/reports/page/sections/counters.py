@@ -1,9 +1,9 @@
 """Counters of devices and the host over time, one chart per metric."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -30,8 +30,7 @@ _NAMED = 60
 _ORDER = {"cause": 0, "effect": 1, "context": 2}
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     """Samples of one device in order of time. Shape (n,) each."""
 
     name: str

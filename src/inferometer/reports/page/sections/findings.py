@@ -1,7 +1,8 @@
 """What to look at first: what rules found, then, folded, what the summary remarks; of two runs what both share once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.findings.finding import Finding

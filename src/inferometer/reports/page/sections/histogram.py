@@ -1,10 +1,10 @@
 """How long single launches of the largest kernels take: quartiles side by side, and the histogram of a chosen one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -25,8 +25,7 @@ _NEEDS = "The trace would need single launches of kernels"
 _NONE = -1  # not one of the kernels that are drawn
 
 
-@dataclass(frozen=True)
-class _Durations:
+class _Durations(msgspec.Struct, frozen=True):
     """A kernel's launches; `times_ns` has shape (n,)."""
 
     kernel: str

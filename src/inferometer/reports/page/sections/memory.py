@@ -1,10 +1,10 @@
 """Device memory of an allocator's snapshot: the peak of each device, how it went, and what held it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.memory.use import MemoryUse, memory_use
 from inferometer.analyses.timeline.work import place_name

@@ -4,10 +4,10 @@ Numbers of several devices are of all their windows together. What a file can't 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -61,8 +61,7 @@ def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
         yield Words(f"{labels}: {why}", "note")
 
 
-@dataclass(frozen=True)
-class _Links:
+class _Links(msgspec.Struct, frozen=True):
     """Addresses of sections. Of two runs each section is about both: an address can't filter one's table alone."""
 
     is_alone: bool

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.roofline.shapes import say_shapes
@@ -63,7 +64,7 @@ def build(run: RunData) -> Block | None:
 def _to_read(section: Section) -> Section:
     """Without bars, since charts draw them here; the op heads a row, not the operator, which few ops are."""
     fields = [field for field in section.fields if field.column != BAR]
-    return replace(section, fields=sorted(fields, key=lambda field: field.column == "operator"))
+    return msgspec.structs.replace(section, fields=sorted(fields, key=lambda field: field.column == "operator"))
 
 
 def _roofline(found: Roofline, device: Device) -> Iterator[Part]:

@@ -1,11 +1,11 @@
 """Where steps spend their time: classes of kernels over the steps, and layers over the steps."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.steps.printed import printed_of_run
 from inferometer.analyses.steps.sources import UNKNOWN_PHASE

@@ -3,7 +3,7 @@
 Of two runs it begins with both in one table: shares of each run's own window, and how they changed.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from inferometer.reports.page.beside import HEADS, SWITCH
 from inferometer.reports.page.blocks import Block, Grid, Tab, Tabs, Words

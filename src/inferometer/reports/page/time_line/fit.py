@@ -6,10 +6,10 @@ by the bytes that it really takes.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from inferometer.analyses.batches import batches

@@ -2,11 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from inferometer.analyses.timeline.lanes.events import NO_TIE, Lanes, Numbers
 from inferometer.analyses.timeline.lanes.levels import Slices

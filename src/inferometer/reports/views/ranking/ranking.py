@@ -1,6 +1,6 @@
 """A ranking: the order and the operators of each device, two runs' differences, shapes, runs."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from inferometer.bench.ranking.given_weights import GivenWeights
 from inferometer.bench.ranking.ranking import Ranking

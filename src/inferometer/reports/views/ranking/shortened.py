@@ -1,8 +1,7 @@
 """Tables as a terminal shows them: the beginning of a long one, with words for what is none."""
 
-from dataclasses import replace
-
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.reports.views.layout import Section
 from inferometer.units import format_share

@@ -1,10 +1,10 @@
 """The steps of a run: phases, growth, disturbed steps, trends, and classes of kernels."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.steps.drift import CONTEXT
 from inferometer.analyses.steps.outliers import REST
