@@ -119,6 +119,30 @@ def test_spilled_parts_go_with_the_trace(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_spilled_part_has_no_columns_without_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(builder, "_MERGE_BATCHES", 1)
+    out = TraceBuilder(memory_bytes=0)
+    grid = pl.Series([[1, 2, 3], [4, 5, 6]], dtype=pl.Array(pl.Int64, 3))
+    add_launches(out, 0, 2)
+    out.add("launches", 2, {"kind": "memcpy", "kernel": ["a", None], "start_ns": 2, "grid": grid, "host": "h"})
+    out.add("launches", 1, {"queue": None})  # nothing at all
+    paths = sorted(tmp_path.rglob("launches-*.parquet"))
+    assert [pl.read_parquet_schema(path).keys() & {"grid", "host", "queue"} for path in paths[:2]] == [
+        set(),
+        {"grid", "host"},
+    ]
+    assert len(pl.read_parquet_schema(paths[2])) == 1
+    with out.finish(FACTS) as trace:
+        rows = trace.launches.collect()
+        assert rows.schema == LAUNCHES.schema
+        assert rows["grid"].to_list() == [None, None, [1, 2, 3], [4, 5, 6], None]
+        assert rows["host"].to_list() == [None, None, "h", "h", None]
+        assert rows["start_ns"].to_list() == [0, 1, 2, 2, None]
+        assert trace.launches.select("queue").slice(1, 3).collect().to_series().to_list() == [None] * 3
+        assert trace.launches.select(pl.len()).collect().item() == 5
+
+
 def test_names_of_temporary_folders_are_no_patterns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     odd = tmp_path / "a[1]*?"
     odd.mkdir()

@@ -4,7 +4,6 @@ Small batches are merged as they come. What doesn't fit the memory budget goes t
 of any size is built in bounded memory; with `folder` those parts are the store itself.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -44,9 +43,11 @@ class RowsListener(Protocol):
 class _Pending(msgspec.Struct):
     """Batches of one table in the order they came: parts on disk first, then merged ones, then small ones.
 
-    `compact`: the parts that this process wrote for itself, with categories as memory has them.
+    `compact`: the parts that this process wrote for itself, with categories as memory has them, and without columns
+    that have no value in the part.
     """
 
+    table: str
     parts: list[Path] = msgspec.field(default_factory=list)
     compact: set[Path] = msgspec.field(default_factory=set)
     merged: list[pl.DataFrame] = msgspec.field(default_factory=list)
@@ -76,7 +77,14 @@ class _Pending(msgspec.Struct):
     def on_disk(self) -> list[pl.LazyFrame]:
         """The rows of parts, in their order; those of the same types at once."""
         by_types = groupby(self.parts, key=self.compact.__contains__)
-        return [pl.scan_parquet([*parts], glob=False) for _, parts in by_types]
+        return [self.read([*parts]) for _, parts in by_types]
+
+    def read(self, parts: list[Path]) -> pl.LazyFrame:
+        """The rows of parts of the same types."""
+        if parts[0] not in self.compact:
+            return pl.scan_parquet(parts, glob=False)
+        types = TABLES[self.table].compact_schema
+        return pl.scan_parquet(parts, schema=types, missing_columns="insert", glob=False)
 
 
 class TraceBuilder:
@@ -113,7 +121,7 @@ class TraceBuilder:
         self._scratch: TemporaryDirectory[str] | None = None
         self._memory_bytes = memory_bytes
         self._held_bytes = 0
-        self._pending: defaultdict[str, _Pending] = defaultdict(_Pending)
+        self._pending: dict[str, _Pending] = {}
 
     def wants(self, *tables: str) -> bool:
         """Whether the question needs any of `tables`."""
@@ -163,7 +171,7 @@ class TraceBuilder:
         rows = batch.height
         if self._listener:
             self._listener.take(table, rows, batch.lazy())
-        self._held_bytes += self._pending[table].add(batch)
+        self._held_bytes += self._of(table).add(batch)
         if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
             self._write_part(table)
         elif self._folder is None and self._held_bytes > self._memory_bytes:
@@ -174,7 +182,7 @@ class TraceBuilder:
         self._write_part(table)
         if self._listener:
             self._listener.take(table, rows, pl.scan_parquet(path, glob=False))
-        pending = self._pending[table]
+        pending = self._of(table)
         pending.parts.append(path.replace(self.work / f"{table}-{len(pending.parts):05}.parquet"))
         pending.rows += rows
 
@@ -216,7 +224,7 @@ class TraceBuilder:
         pending = self._merged(table)
         seen = 0
         for path in pending.parts:
-            part = pl.read_parquet(path, glob=False)
+            part = pending.read([path]).collect()
             filled = _filled(table, part, values, first_row - seen)
             if path in pending.compact:
                 filled = TABLES[table].compact(filled.lazy()).collect()
@@ -280,8 +288,11 @@ class TraceBuilder:
             return frame
         return frame.select(name for name in TABLES[table].schema if name in self._columns[table])
 
+    def _of(self, table: str) -> _Pending:
+        return self._pending.setdefault(table, _Pending(table))
+
     def _merged(self, table: str) -> _Pending:
-        pending = self._pending[table]
+        pending = self._of(table)
         self._held_bytes += pending.merge()
         return pending
 
@@ -302,11 +313,12 @@ class TraceBuilder:
         path = self.work / f"{table}-{len(pending.parts):05}.parquet"
         frame = pl.concat(pending.merged, how="diagonal_relaxed")
         rows = TABLES[table].complete(frame.lazy())
-        rows = TABLES[table].plain(rows) if self.is_stored else TABLES[table].compact(rows)
         if self.is_stored:
-            rows.collect().write_parquet(path, compression="zstd", compression_level=1)
+            TABLES[table].plain(rows).collect().write_parquet(path, compression="zstd", compression_level=1)
         else:  # read again by each analysis
-            rows.collect().write_parquet(path, compression="lz4")
+            nulls = frame.null_count().row(0, named=True)
+            valued = [name for name, count in nulls.items() if count < frame.height] or frame.columns[:1]
+            TABLES[table].compact(rows).select(valued).collect().write_parquet(path, compression="lz4")
             pending.compact.add(path)
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)

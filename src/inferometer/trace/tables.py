@@ -53,10 +53,16 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     def compact(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """`frame` with text that repeats from row to row as categories, other text as text."""
-        texts = [name for name, dtype in self.schema.items() if dtype == pl.String]
+        types = self.compact_schema
         return frame.with_columns(
-            pl.col(name).cast(pl.Categorical if name in REPEATED_TEXT else pl.String) for name in texts
+            pl.col(name).cast(types[name]) for name, dtype in self.schema.items() if dtype == pl.String
         )
+
+    @cached_property
+    def compact_schema(self) -> pl.Schema:
+        """Types that `compact` gives."""
+        repeated = {name: pl.Categorical() for name in REPEATED_TEXT if self.schema.get(name) == pl.String}
+        return pl.Schema({**self.schema, **repeated})
 
     @cached_property
     def empty(self) -> pl.LazyFrame:
