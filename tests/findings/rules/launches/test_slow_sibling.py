@@ -7,6 +7,7 @@ import pytest
 from tests.findings.kernel_traces import HEALTHY, ask, generated, launches
 from tests.traces import trace_of
 
+from inferometer.findings.rules.launches import slow_sibling
 from inferometer.findings.rules.launches.slow_sibling import RULE
 from inferometer.trace.trace import Trace
 
@@ -33,6 +34,13 @@ def test_a_slow_layer_of_a_graph_stands_out() -> None:
         "at the 6th of 16 like places in a pass: 6.00x the median of all 16; 4 launches, 240.000 μs in all"
         in (finding.evidence[0])
     )
+
+
+@pytest.mark.parametrize("rows", [1, 65, 130])
+def test_launches_are_taken_in_stretches_of_whole_passes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = ask(RULE, _replays(slow=5))
+    monkeypatch.setattr(slow_sibling, "_AT_ONCE", rows)
+    assert ask(RULE, _replays(slow=5)) == at_once
 
 
 def test_without_modules_another_kernel_may_have_other_work() -> None:

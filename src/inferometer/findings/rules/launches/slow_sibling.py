@@ -42,6 +42,7 @@ _ODD_ONES = 8  # at most one in so many
 _TURNS = 3  # launches in a place; fewer may have met with a disturbance
 _SHOWN = 3
 _SHAPES = 1_024
+_AT_ONCE = 1 << 20  # rows, or somewhat more
 _LARGEST = 2**62
 _NO_SIBLINGS = ("collective", "memory", "other")
 _NONE = -1
@@ -188,17 +189,32 @@ def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl
     shape = (rows.work["shape_hash"].to_numpy() % _SHAPES).astype(np.int32)  # unlike ones seldom meet in one
     like = (rows.lane, _before(rows, role), rows.kernel, _behind(rows, role), shape)
     group = _packed(*(part[chosen] for part in like))
+    del shape, like
     np.subtract(-2, group, out=group)  # apart from those by module
-    packed = _packed(passes, group)
-    order = np.argsort(packed, kind="stable")
-    key = packed[order]
-    del packed, shape, like
-    first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
-    place = np.empty(len(key), dtype=np.int32)
-    place[order] = np.arange(len(key), dtype=np.int32) - np.repeat(
-        first.astype(np.int32), np.diff(first, append=len(key))
-    )
+    place = np.empty(len(group), dtype=np.int32)
+    for begin, end in _stretches(passes):
+        place[begin:end] = _how_manieth(_packed(passes[begin:end], group[begin:end]))
     return _frame(rows, chosen, group, place)
+
+
+def _stretches(passes: Codes) -> Iterator[tuple[int, int]]:
+    """From where to where a million rows are or more, all of whose passes are whole; passes are counted up."""
+    begin = 0
+    while begin < len(passes):
+        last = passes[min(begin + _AT_ONCE, len(passes)) - 1]
+        end = int(np.searchsorted(passes, last, side="right"))
+        yield begin, end
+        begin = end
+
+
+def _how_manieth(values: Ints) -> Codes:
+    """Of each value, how many equal ones stand before it."""
+    order = np.argsort(values, kind="stable")
+    key = values[order]
+    first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]])).astype(np.int32)
+    found = np.empty(len(key), dtype=np.int32)
+    found[order] = np.arange(len(key), dtype=np.int32) - np.repeat(first, np.diff(first, append=len(key)))
+    return found
 
 
 def _before(rows: KernelRows, role: Codes) -> Codes:
