@@ -1,15 +1,19 @@
 """Sections stand where they ask to, and a page of two runs says which show one."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.traces import trace_of
 
+import inferometer
 from inferometer.errors import InferometerError, UnknownName
 from inferometer.reports.page import section
 from inferometer.reports.page.blocks import Block
-from inferometer.reports.page.look import PageData
-from inferometer.reports.page.section import PageSection, in_order, page_sections
+from inferometer.reports.page.look import PageData, RunData
+from inferometer.reports.page.section import PageSection, RunSection, in_order, page_sections
+
+SAMPLE = Path(__file__).parents[3] / "samples" / "decode.json.gz"
 
 
 def order(**after: str) -> list[str]:
@@ -45,6 +49,21 @@ def test_a_large_section_is_made_last_and_stands_where_it_asks_to(monkeypatch: p
     monkeypatch.setattr(section, "page_sections", lambda: tuple(sections))
     blocks = section.build_blocks(PageData(trace_of([])), on_progress=made.append)
     assert (made, [block.name for block in blocks]) == (["a", "c", "b"], ["a", "b", "c"])
+
+
+def test_who_launched_what_is_let_go_behind_the_last_section_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: dict[str, bool] = {}
+
+    def build(name: str, run: RunData) -> None:
+        assert name not in "bd" or run.attribution is not None
+        held[name] = "attribution" in vars(run) or "attribution" in vars(run.launches)
+
+    sections = [RunSection(name, partial(build, name), is_of_callers=name in "bd") for name in "abcde"]
+    monkeypatch.setattr(section, "page_sections", lambda: tuple(sections))
+    look = PageData(inferometer.open(SAMPLE))
+    section.build_blocks(look)
+    assert held == {"a": False, "b": True, "c": True, "d": True, "e": False}
+    assert look.base.attribution is not None  # asked for again, it is made again
 
 
 def test_a_section_behind_one_that_is_not_there_is_refused_with_the_names_that_are() -> None:

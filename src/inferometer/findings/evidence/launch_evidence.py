@@ -64,9 +64,12 @@ class LaunchEvidence:
         self.trace = trace
         self.device = device
 
-    def release(self) -> None:
-        """Drop what only rules ask for, half a GB of ten million launches; asked for again, it is made again."""
-        for name in vars(self).keys() - _SHARED:
+    def release(self, *, attribution: bool = False) -> None:
+        """Drop what only rules ask for, half a GB of ten million launches; asked for again, it is made again.
+
+        With `attribution` this, too: another 650 MB.
+        """
+        for name in vars(self).keys() - (_SHARED - {"attribution"} if attribution else _SHARED):
             delattr(self, name)
 
     @locked_cached_property

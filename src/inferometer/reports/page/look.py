@@ -151,6 +151,12 @@ class RunData:
 
         return None if self.attribution is None else call_tree(self.attribution)
 
+    def release(self) -> None:
+        """Drop who launched what, and what findings asked of it; asked for again, it is made again."""
+        vars(self).pop("attribution", None)
+        if "launches" in vars(self):
+            self.launches.release(attribution=True)
+
     @property
     def has_launches(self) -> bool:
         """Whether there are single launches of kernels."""

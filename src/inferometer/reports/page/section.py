@@ -22,12 +22,14 @@ class PageSection(msgspec.Struct, frozen=True):
         build: Gives the block, or None where it has no place in this page.
         after: The section that this one follows; empty: it begins the page.
         is_large: Its block takes so much memory until the page is written that it is made after all others.
+        is_of_callers: It asks who launched what, which is let go once no further section does.
     """
 
     name: str
     build: Callable[[PageData], Block | None]
     after: str = ""
     is_large: bool = False
+    is_of_callers: bool = False
 
 
 class RunSection(msgspec.Struct, frozen=True):
@@ -37,6 +39,7 @@ class RunSection(msgspec.Struct, frozen=True):
     build: Callable[[RunData], Block | None]
     after: str = ""
     is_large: bool = False
+    is_of_callers: bool = False
 
 
 AnySection = PageSection | RunSection
@@ -93,10 +96,15 @@ def build_blocks(
         on_progress: Called with the name of each section before it is made.
     """
     sections, made = page_sections(), dict[str, list[Block]]()
-    for section in sorted(sections, key=lambda each: each.is_large):
+    in_turn = sorted(sections, key=lambda each: each.is_large)
+    of_callers = [each.name for each in in_turn if each.is_of_callers]
+    for section in in_turn:
         if on_progress is not None:
             on_progress(section.name)
         made[section.name] = _blocks_of(section, look, is_beside=is_beside)
+        if section.name in of_callers[-1:]:
+            for run in look.runs:
+                run.release()
     return [block for section in sections for block in made[section.name]]
 
 

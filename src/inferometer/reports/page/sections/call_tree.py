@@ -111,4 +111,4 @@ def _grid(frame: pl.DataFrame) -> Grid:
     return Grid(table, sums=("self_ns",), whole={"called": "full"})
 
 
-SECTION = RunSection("call_tree", build, after="histogram")
+SECTION = RunSection("call_tree", build, after="histogram", is_of_callers=True)

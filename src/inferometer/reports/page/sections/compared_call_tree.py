@@ -187,4 +187,4 @@ def _grid(frame: pl.DataFrame) -> Grid:
     return Grid(section, sums=(), bars=("delta_ns",))
 
 
-SECTION = PageSection("compared_call_tree", build, after="compared_kernels")
+SECTION = PageSection("compared_call_tree", build, after="compared_kernels", is_of_callers=True)

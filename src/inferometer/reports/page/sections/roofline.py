@@ -186,4 +186,4 @@ def _stack(
     }
 
 
-SECTION = RunSection("roofline", build, after="kernels")
+SECTION = RunSection("roofline", build, after="kernels", is_of_callers=True)
