@@ -177,6 +177,17 @@ def test_other_processes_read_large_files_to_the_same_rows(
     assert launches(scanned).equals(launches(inferometer.open(path)))
 
 
+def test_files_that_are_begun_beside_each_other_share_the_processes(many_processes: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(write_file([kernel("x", str(10 * i), "2") for i in range(400)]))
+    for at_once in (1, 2, 3, 4):
+        source = Source(path)
+        source.at_once = at_once
+        ahead.start(source, {"launches": None})
+        source.stop_ahead()
+    assert many_processes == [3, 3, 1, 1]
+
+
 def test_another_process_that_fails_costs_no_rows(
     many_processes: list[int], monkeypatch: pytest.MonkeyPatch, read: Read
 ) -> None:

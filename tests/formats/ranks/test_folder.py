@@ -433,7 +433,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
     return run
 
 
-def test_the_next_file_is_begun_before_its_turn_and_ended_when_there_is_none(
+def test_the_next_files_are_begun_before_their_turn_and_ended_when_there_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began: list[str] = []
@@ -454,15 +454,16 @@ def test_the_next_file_is_begun_before_its_turn_and_ended_when_there_is_none(
         source.stop_ahead()  # as reading it does
         if Path(source.name).name == "b.json":
             raise KeyboardInterrupt
-        assert began == ["a.json", "b.json"]
+        assert began == names[:4]
         raise InputError("a.json: broken")
 
-    fill(folder, a__json=profile(0), b__json=profile(1), c__json=profile(2), d__json=profile(3))
+    fill(folder, **{f"{letter}__json": profile(rank) for rank, letter in enumerate("abcdefg")})
+    names = [f"{letter}.json" for letter in "abcdefg"]
     monkeypatch.setattr("inferometer.formats.kineto.ahead.start", start)
     monkeypatch.setattr("inferometer.formats.ranks.files.read_source", fail)
     with pytest.raises(KeyboardInterrupt):
         inferometer.open(folder, {"launches"})
-    assert began == ended == ["a.json", "b.json", "c.json"]
+    assert began == ended == names[:5]
 
 
 def test_commands_take_a_folder_and_a_rank(folder: Path, run: Callable[..., tuple[int, str, str]]) -> None:

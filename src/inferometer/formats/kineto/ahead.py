@@ -91,4 +91,7 @@ def _processes(source: Source) -> int:
         return int(asked is not None or size >= FROM_PACKED_BYTES)
     if asked is not None:
         return asked
-    return min(cores, _MOST_PROCESSES, 1 + size // BYTES_PER_PROCESS) if size >= FROM_BYTES else 0
+    if size < FROM_BYTES:
+        return 0
+    beside = max(1, source.at_once - 1)  # files whose reading has begun
+    return max(1, min(cores, _MOST_PROCESSES, 1 + size // BYTES_PER_PROCESS) // beside)

@@ -22,7 +22,7 @@ from inferometer.formats.source import Limits, Progress, Source
 from inferometer.trace.builder import MEMORY_BUDGET_BYTES, Wanted
 from inferometer.trace.trace import Trace
 
-_IN_TURN = 2  # files are being read: one is taken over, the next has begun
+_IN_TURN = 4  # files are being read: one is taken over, the next ones have begun
 _MOST_AT_ONCE = 4  # files; Python's part of each is a third, in which the others wait
 _LOOK_S = 0.1  # between two looks at how far all are
 
