@@ -19,6 +19,8 @@ from inferometer.analyses.batches import batches
 from inferometer.analyses.numbering import order_by, order_in_time
 
 Numbers = NDArray[np.int64]
+SortedPoints = tuple[Numbers | None, Numbers, Numbers]
+"""The places of points by lane and time, None where they come so; their lanes and times in this order."""
 _NEVER: Final = int(np.iinfo(np.int64).max)
 _MOST_LEVELS: Final = 2_000  # a pass over columns for each; one sweep is as quick
 
@@ -115,8 +117,8 @@ def order_points(lane: Numbers, time_ns: Numbers) -> Numbers:
     return np.arange(len(lane)) if order is None else order
 
 
-def sort_points(lane: Numbers, time_ns: Numbers) -> tuple[Numbers | None, Numbers, Numbers]:
-    """The order by lane and time, and both in it; None where they are in order, as most are: nothing is copied then."""
+def sort_points(lane: Numbers, time_ns: Numbers) -> SortedPoints:
+    """Points in order. Most come so: nothing is copied then."""
     order = order_in_time(lane, time_ns)
     return (None, lane, time_ns) if order is None else (order, lane[order], time_ns[order])
 

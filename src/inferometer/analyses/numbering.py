@@ -175,7 +175,7 @@ def order_in_time(number: NDArray[np.integer[Any]] | None, time_ns: Numbers) -> 
     if is_later.all():
         return None
     order = np.argsort(time_ns, kind="stable")
-    return order if number is None else order[order_by(number[order])]
+    return order if number is None or (number == number[0]).all() else order[order_by(number[order])]
 
 
 def _numbered(column: pl.DataFrame) -> tuple[Numbers, list[object]]:

@@ -11,7 +11,7 @@ from tests.effort import examples
 from inferometer.analyses.launched_by import chains
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.chains import Ranges, find_chains
-from inferometer.analyses.nesting import holds_any
+from inferometer.analyses.nesting import holds_any, sort_points
 
 Range = tuple[int, int, str]  # start, end, name; small names are loose
 
@@ -37,7 +37,7 @@ def grown(
         is_loose=np.array([not name.isupper() for *_, name in ranges], dtype=bool),
         rank=np.zeros(len(ranges), dtype=np.int64),
     )
-    nodes = find_chains(tree, columns, np.array(at, dtype=np.int64), np.array(times, dtype=np.int64))
+    nodes = find_chains(tree, columns, sort_points(np.array(at, dtype=np.int64), np.array(times, dtype=np.int64)))
     return tree, nodes.tolist()
 
 

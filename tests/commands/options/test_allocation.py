@@ -52,19 +52,21 @@ def test_threads_share_two_unless_the_user_says_how_many() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is shared out by jemalloc there")
 def test_polars_shares_its_memory_too_unless_the_user_says_how() -> None:
-    assert "narenas:2" in told("share")
     assert "narenas" not in told()
-    assert "narenas:2" not in told("share", _RJEM_MALLOC_CONF="narenas:3")
+    for cores, count in ((1, 1), (4, 1), (5, 2), (64, 2)):
+        assert f"narenas:{count}," in told(str(cores))
+        assert "narenas:3" in told(str(cores), _RJEM_MALLOC_CONF="narenas:3")
 
 
 def told(*arguments: str, **variables: str) -> str:
     """What the allocator of polars says of how it was set up, once polars is there, which sets the variable itself."""
     program = """
 import os, sys
-from inferometer.commands.options.allocation import share_memory
+from inferometer.commands.options import allocation
 
 if sys.argv[1:]:
-    share_memory()
+    allocation.own_cores = lambda: frozenset(range(int(sys.argv[1])))
+    allocation.share_memory()
 name = "_RJEM_MALLOC_CONF"
 os.environ[name] = ",".join(["confirm_conf:true", *filter(None, [os.environ.get(name)])])
 import polars

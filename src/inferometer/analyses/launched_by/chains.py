@@ -17,10 +17,10 @@ from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
 from inferometer.analyses.nesting import (
     Nested,
     Numbers,
+    SortedPoints,
     find_nested,
     order_ranges,
     shared_lanes,
-    sort_points,
 )
 from inferometer.analyses.numbering import number_keys
 
@@ -47,23 +47,26 @@ class Ranges(msgspec.Struct, frozen=True):
         return Ranges(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
-def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers, *, root: int = ROOT) -> Numbers:
+def find_chains(tree: CallTree, ranges: Ranges, moments: SortedPoints, *, root: int = ROOT) -> Numbers:
     """The node of the chain of ranges around each moment, `root` where there is none; the tree grows by them.
 
     Args:
         tree: Its labels are those of `ranges`.
         ranges: Starts are inside, ends are not.
-        lane: Thread of each moment. Shape (m,), any order, as the next one.
-        time_ns: Times.
+        moments: Thread and time of each, as `sort_points` has them; m of them.
         root: The node that chains hang below.
+
+    Returns:
+        In the order in which the moments were given. Shape (m,).
     """
-    found = np.full(len(time_ns), root, dtype=np.int64)
+    points, lanes, times = moments
+    found = np.full(len(times), root, dtype=np.int64)
     if not len(ranges.lane):
         return found
     order = order_ranges(ranges.lane, ranges.start_ns, ranges.end_ns, ranges.rank)
-    ranges, (points, lanes, times) = ranges.take(order), sort_points(lane, time_ns)
-    for some, moments in shared_lanes(ranges.lane, lanes):
-        found[moments if points is None else points[moments]] = _nodes(tree, root, ranges, some, times[moments])
+    ranges = ranges.take(order)
+    for some, of_lane in shared_lanes(ranges.lane, lanes):
+        found[of_lane if points is None else points[of_lane]] = _nodes(tree, root, ranges, some, times[of_lane])
     return found
 
 
@@ -74,8 +77,8 @@ def _nodes(tree: CallTree, root: int, ranges: Ranges, some: slice, times: Number
     starts, ends, labels = ranges.start_ns[begun], ranges.end_ns[begun], ranges.label[begun]
     nested = find_nested(starts, ends)
     if nested is not None and len(nested.levels) <= _DEEPEST:
-        inner = nested.innermost(times)
-        return np.where(inner < 0, root, _grow(tree, root, nested, labels)[inner])
+        nodes = np.append(_grow(tree, root, nested, labels), root)
+        return nodes[nested.innermost(times)]  # -1, in none, is the last
     first = _first_between(np.concatenate((starts, ends)), times)
     rows = zip(*(column.tolist() for column in (starts, ends, labels, ranges.is_loose[begun])), strict=True)
     swept = np.array(_Sweep(tree, root).run(list(rows), times[first].tolist()), dtype=np.int64)

@@ -56,11 +56,11 @@ def chains_at(
     threads = (places.head(1) if has_one(places, *THREAD) else places.unique().sort(places.columns)).with_row_index(
         "lane"
     )
-    lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
-    _, lanes, times = sort_points(lane, time)
+    points = sort_points(lanes_of(moments, threads), moments["called_ns"].to_numpy())
+    _, lanes, times = points
     parts = [_ranges(trace, tree, table, threads, lanes, times) for table in tables]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__struct_fields__)
-    nodes = find_chains(tree, Ranges(*columns), lane, time, root=root)
+    nodes = find_chains(tree, Ranges(*columns), points, root=root)
     paths = moments["path_id"]
     return nodes if paths.null_count() == paths.len() else _below(trace, tree, nodes, paths)
 

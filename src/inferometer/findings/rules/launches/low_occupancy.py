@@ -20,8 +20,10 @@ split to fill the device, none is left.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.launched_by.chain_tree import ROOT
 from inferometer.findings.evidence.kernel_rows import ATTENTION, PRODUCTS
 from inferometer.findings.finding import Finding, Scale, Severity
@@ -123,11 +125,9 @@ def _kernels(launches: "LaunchEvidence") -> pl.DataFrame:
     sized = launches.shapes.filter(pl.col("blocks") > 0)
     launched = launches.work.lazy().filter(_is_kernel(), pl.col("kernel").is_in(_large(launches)))
     chosen = launched.select("launch", "rank", "device", "kernel", "shape_hash", "dur_ns").collect()
-    sizes = sized.select("shape_hash", _SIZE)
-    hashes = chosen.select("shape_hash")
-    size = hashes.join(sizes, on="shape_hash", how="left", maintain_order="left").drop("shape_hash")
+    size = _sizes(chosen["shape_hash"], sized.select("shape_hash", _SIZE).sort("shape_hash"))
     occupancy = gather(collect_lean(launches.trace.launches, ["occupancy"]), chosen["launch"])
-    known = pl.concat([chosen.drop("shape_hash", "launch"), size, occupancy], how="horizontal")
+    known = pl.concat([chosen.drop("shape_hash", "launch"), size.to_frame(), occupancy], how="horizontal")
     dur = pl.col("dur_ns")
     kernels = aggregate(
         known,
@@ -138,6 +138,16 @@ def _kernels(launches: "LaunchEvidence") -> pl.DataFrame:
         pl.col("occupancy").mean(),
     )
     return kernels.join(sized.select("blocks", "threads", _SIZE).unique(), on="size").drop("size")
+
+
+def _sizes(hashes: pl.Series, known: pl.DataFrame) -> pl.Series:
+    """`size` of each of these, null where it isn't known; `known` has few, in order."""
+    hash_of = np.append(known["shape_hash"].to_numpy(), np.uint64(0))  # the last stands for all others
+    values, row = hashes.to_numpy(), np.empty(hashes.len(), dtype=np.int32)
+    for part in batches(len(row)):
+        at = np.searchsorted(hash_of[:-1], values[part])
+        row[part] = np.where(hash_of[at] == values[part], at, known.height)
+    return known["size"].extend_constant(None, 1).gather(row)
 
 
 def _place(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
