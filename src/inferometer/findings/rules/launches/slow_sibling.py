@@ -15,7 +15,7 @@ by 5 %, places by less: none stands out. Not seen: a slow tile in all layers, an
 shows as disturbed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.groups.kernel_roles import role_of
 from inferometer.findings.evidence.kernel_rows import Codes, Ints, KernelRows, number_changes
 from inferometer.findings.finding import Finding, Scale, Severity
@@ -46,6 +47,8 @@ _AT_ONCE = 1 << 20  # rows, or somewhat more
 _LARGEST = 2**62
 _NO_SIBLINGS = ("collective", "memory", "other")
 _NONE = -1
+
+Extents = Sequence[tuple[int, int]]
 
 
 class _Odd(msgspec.Struct, frozen=True):
@@ -186,11 +189,10 @@ def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl
 
     Without modules, nothing else shows that two products have the same work. `passes` are those of the chosen rows.
     """
-    shape = (rows.work["shape_hash"].to_numpy() % _SHAPES).astype(np.int32)  # unlike ones seldom meet in one
-    like = (rows.lane, _before(rows, role), rows.kernel, _behind(rows, role), shape)
-    group = _packed(*(part[chosen] for part in like))
-    del shape, like
-    np.subtract(-2, group, out=group)  # apart from those by module
+    like = _Like(rows, role)
+    group = np.empty(len(chosen), dtype=np.int64)
+    for part in batches(len(chosen)) if like.fits else [slice(None)]:
+        group[part] = -2 - _packed(*like.of(chosen[part]), extents=like.extents)  # apart from those by module
     place = np.empty(len(group), dtype=np.int32)
     for begin, end in _stretches(passes):
         place[begin:end] = _how_manieth(_packed(passes[begin:end], group[begin:end]))
@@ -217,19 +219,31 @@ def _how_manieth(values: Ints) -> Codes:
     return found
 
 
-def _before(rows: KernelRows, role: Codes) -> Codes:
-    """The role of the launch before each one in its stretch."""
-    before = np.full(len(role), _NONE, dtype=np.int32)
-    before[1:] = role[:-1]
-    before[rows.begins] = _NONE
-    return before
+class _Like:
+    """What launches of a group have in common: lane, role before, kernel, role behind, and sizes but for a remainder.
 
+    `extents`: the least and the most of each; `fits`: a number has room for all combinations.
+    """
 
-def _behind(rows: KernelRows, role: Codes) -> Codes:
-    """The role of the launch after each one in its stretch."""
-    behind = np.full(len(role), _NONE, dtype=np.int32)
-    behind[:-1] = np.where(rows.begins[1:], np.int32(_NONE), role[1:])
-    return behind
+    def __init__(self, rows: KernelRows, role: Codes) -> None:
+        self._rows, self._role = rows, role
+        self._hash = rows.work["shape_hash"].to_numpy()
+        of_role = (_NONE, int(role.max(initial=0)))
+        lane, kernel = ((0, int(codes.max(initial=0))) for codes in (rows.lane, rows.kernel))
+        self.extents = (lane, of_role, kernel, of_role, (0, _SHAPES - 1))
+        self.fits = _combinations(self.extents) <= _LARGEST
+
+    def of(self, chosen: Ints) -> tuple[Codes, Codes, Codes, Codes, Codes]:
+        """Of these rows. A launch has none before it where its stretch begins, and none behind it where that ends."""
+        begins, role, last = self._rows.begins, self._role, len(self._role) - 1
+        behind = np.minimum(chosen + 1, last)
+        return (
+            self._rows.lane[chosen],
+            np.where(begins[chosen], np.int32(_NONE), role[chosen - 1]),
+            self._rows.kernel[chosen],
+            np.where(begins[behind] | (chosen == last), np.int32(_NONE), role[behind]),
+            (self._hash[chosen] % _SHAPES).astype(np.int32),  # unlike ones seldom meet in one
+        )
 
 
 def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: NDArray[np.integer[Any]]) -> pl.DataFrame:
@@ -249,19 +263,24 @@ def _modules(sites: pl.DataFrame) -> tuple[Ints, Ints]:
     return module, pooled
 
 
-def _packed(*parts: Ints | Codes) -> Ints:
-    """One number for each combination."""
+def _packed(*parts: Ints | Codes, extents: Extents = ()) -> Ints:
+    """One number for each combination. `extents`: from where to where each part may be, if others are packed alike."""
     packed = np.zeros(len(parts[0]), dtype=np.int64)
     if not len(packed):
         return packed
-    if prod(int(np.ptp(part)) + 1 for part in parts) > _LARGEST:
+    extents = extents or [(int(part.min()), int(part.max())) for part in parts]
+    if _combinations(extents) > _LARGEST:
         parts = tuple(np.unique(part, return_inverse=True)[1] for part in parts)
-    for part in parts:
-        least = int(part.min())
-        packed *= int(part.max()) - least + 1
+        extents = [(0, int(part.max())) for part in parts]
+    for part, (least, most) in zip(parts, extents, strict=True):
+        packed *= most - least + 1
         packed += part
         packed -= least
     return packed
+
+
+def _combinations(extents: Extents) -> int:
+    return prod(most - least + 1 for least, most in extents)
 
 
 def _place(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
