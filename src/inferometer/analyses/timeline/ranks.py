@@ -14,6 +14,7 @@ why.
 
 import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.analyses.timeline.collectives import work_collectives
 from inferometer.analyses.timeline.work import PLACE, Work
@@ -50,7 +51,8 @@ def compare_ranks(work: Work, devices: pl.DataFrame, recorded: pl.DataFrame | No
         recorded: What the source records of collectives, as `recorded_collectives` gives it.
     """
     known = COLLECTIVES.empty.collect() if recorded is None else recorded
-    collectives, matched = match_ranks(work_collectives(work, known), work.window_ns)
+    compared = work if devices.height > 1 else replace(work, launches=work.launches.clear())
+    collectives, matched = match_ranks(work_collectives(compared, known), work.window_ns)
     compute = pl.col("compute_busy_ns")
     frame = (
         devices.with_row_index("place")

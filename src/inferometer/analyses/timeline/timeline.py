@@ -102,22 +102,23 @@ def find_timeline(
     work = find_work(trace, selection)
     cut = work.cut()
     devices = device_exposure(work, cut)
-    gaps = find_gaps(trace, work, _GAPS)
-    causes = sum_causes(gaps)
     recorded = recorded_collectives(trace)
     ranks = compare_ranks(work, devices, recorded)
     origin_ns = (trace.window() or (0, 0))[0]
+    streams, strip = stream_times(cut, devices), cut_strip(work, cut, width)
+    longest = _listed(longest_gaps(trace, work, top), origin_ns)
+    gaps = find_gaps(trace, work, _GAPS)  # half a GB of ten million launches: when all else is made
     return Timeline(
         source=trace.facts.source,
         origin_ns=origin_ns,
         devices=_plain(devices),
-        streams=_plain(stream_times(cut, devices)),
-        causes=_plain(causes),
+        streams=_plain(streams),
+        causes=_plain(sum_causes(gaps)),
         gap_count=number_of_gaps(gaps),
-        gaps=_plain(_listed(longest_gaps(trace, work, top), origin_ns)),
+        gaps=_plain(longest),
         ranks=replace(ranks, frame=_plain(ranks.frame), collectives=_plain(ranks.collectives)),
         messages=_plain(sum_messages(work, recorded)),
-        strip=cut_strip(work, cut, width),
+        strip=strip,
         limits=_limits(selection, work, origin_ns),
         notable=tuple(find_remarks(trace, devices, gaps, ranks)),
         losses=trace.losses,
