@@ -24,7 +24,7 @@ def share_memory() -> None:
     if not sys.platform.startswith("linux"):
         return
     arenas = 1 if len(own_cores()) <= _FEW_CORES else _MOST_ARENAS
-    os.environ.setdefault(_OF_POLARS, f"narenas:{arenas},dirty_decay_ms:500,muzzy_decay_ms:0")
+    os.environ.setdefault(_OF_POLARS, f"narenas:{arenas},dirty_decay_ms:300,muzzy_decay_ms:0")
     if _OF_GLIBC in os.environ:
         return
     import ctypes
