@@ -238,10 +238,10 @@ class LaunchEvidence:
         gaps = find_gaps(self.trace, self.device_work, (*_GAPS, ROW))
         row = gaps.select(pl.when(pl.col("called_ns").is_not_null()).then(ROW)).to_series()
         ended = gather(self.device_work.launches.select(_CALLED), row)
+        gaps = pl.concat([gaps.drop(ROW), ended], how="horizontal")
+        del row, ended  # 40 MB each, of ten million
         lane = (*_PLACE, "process", "thread", "called_ns")
-        found = with_kinds(
-            pl.concat([gaps.drop(ROW), ended], how="horizontal"), self.work.select(lane).filter(self.is_alone)
-        )
+        found = with_kinds(gaps, self.work.select(lane).filter(self.is_alone))
         self._after_waits = found.filter(pl.col("waited_in").is_not_null())
         return found.drop("wait_end_ns")
 
