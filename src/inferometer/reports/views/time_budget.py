@@ -43,7 +43,7 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
     parts = rows.group_by("part", "findings").agg(
         pl.col("time_ns", "count").sum(),
         pl.col("share").max().alias("most"),
-        pl.col("place").get(pl.col("share").arg_max(), null_on_oob=True).alias("most_of"),
+        pl.col("place").filter(pl.col("share") == pl.col("share").max()).first().alias("most_of"),
     )
     is_large = pl.col("time_ns") >= _SHOWN_SHARE * window_ns
     small = parts.filter(~is_large)
