@@ -1,6 +1,6 @@
 """Unions of intervals: busy time counts what is open at least once, so it never exceeds the wall time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.batches import AT_ONCE, batches
+from inferometer.analyses.batches import batches, whole_groups
 from inferometer.analyses.numbering import number_groups, order_in_time
 
 Times = NDArray[np.int64]
@@ -72,12 +72,12 @@ def busy_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -> Time
         for begin, end in _stretches(first, len(group)):
             total[group[begin]] = covered_ns(start_ns[begin:end], end_ns[begin:end])
         return total
-    for own, rows in _whole_groups(first, len(group)):
-        starts, ends = start_ns[rows], end_ns[rows]
-        begins, open_until = latest_ends(group[rows], ends)
+    for rows in whole_groups(group):
+        own, starts, ends = group[rows], start_ns[rows], end_ns[rows]
+        begins, open_until = latest_ends(own, ends)
         alone = ends - np.maximum(starts, open_until)
         alone[begins] = (ends - starts)[begins]
-        total[group[first[own]]] = np.add.reduceat(np.maximum(alone, 0), begins)
+        total[own[begins]] = np.add.reduceat(np.maximum(alone, 0), begins)
     return total
 
 
@@ -154,15 +154,6 @@ def latest_ends(group: NDArray[np.integer[Any]], end_ns: Times) -> tuple[Times, 
 def _first_rows(group: NDArray[np.integer[Any]]) -> Times:
     """Where each group begins; groups stand together."""
     return np.flatnonzero(np.concatenate(([len(group) > 0], group[1:] != group[:-1])))
-
-
-def _whole_groups(first: Times, rows: int) -> Iterator[tuple[slice, slice]]:
-    """Groups that follow each other, and their rows: a batch or somewhat more."""
-    at = 0
-    while at < len(first):
-        end = int(np.searchsorted(first, first[at] + AT_ONCE))
-        yield slice(at, end), slice(int(first[at]), int(first[end]) if end < len(first) else rows)
-        at = end
 
 
 def _stretches(first: Times, rows: int) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ import pytest
 from tests.findings.kernel_traces import HEALTHY, ask, generated, launches
 from tests.traces import trace_of
 
-from inferometer.findings.rules.launches import slow_sibling
+from inferometer.analyses import batches
 from inferometer.findings.rules.launches.slow_sibling import RULE
 from inferometer.trace.trace import Trace
 
@@ -39,7 +39,7 @@ def test_a_slow_layer_of_a_graph_stands_out() -> None:
 @pytest.mark.parametrize("rows", [1, 65, 130])
 def test_launches_are_taken_in_stretches_of_whole_passes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = ask(RULE, _replays(slow=5))
-    monkeypatch.setattr(slow_sibling, "_AT_ONCE", rows)
+    monkeypatch.setattr(batches, "AT_ONCE", rows)
     assert ask(RULE, _replays(slow=5)) == at_once
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.batches import batches
+from inferometer.analyses.batches import batches, whole_groups
 from inferometer.analyses.groups.kernel_roles import role_of
 from inferometer.findings.evidence.kernel_rows import Codes, Ints, KernelRows, number_changes
 from inferometer.findings.finding import Finding, Scale, Severity
@@ -43,7 +43,6 @@ _ODD_ONES = 8  # at most one in so many
 _TURNS = 3  # launches in a place; fewer may have met with a disturbance
 _SHOWN = 3
 _SHAPES = 1_024
-_AT_ONCE = 1 << 20  # rows, or somewhat more
 _LARGEST = 2**62
 _NO_SIBLINGS = ("collective", "memory", "other")
 _NONE = -1
@@ -194,19 +193,9 @@ def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl
     for part in batches(len(chosen)) if like.fits else [slice(None)]:
         group[part] = -2 - _packed(*like.of(chosen[part]), extents=like.extents)  # apart from those by module
     place = np.empty(len(group), dtype=np.int32)
-    for begin, end in _stretches(passes):
-        place[begin:end] = _how_manieth(_packed(passes[begin:end], group[begin:end]))
+    for part in whole_groups(passes):  # they are counted up
+        place[part] = _how_manieth(_packed(passes[part], group[part]))
     return _frame(rows, chosen, group, place)
-
-
-def _stretches(passes: Codes) -> Iterator[tuple[int, int]]:
-    """From where to where a million rows are or more, all of whose passes are whole; passes are counted up."""
-    begin = 0
-    while begin < len(passes):
-        last = passes[min(begin + _AT_ONCE, len(passes)) - 1]
-        end = int(np.searchsorted(passes, last, side="right"))
-        yield begin, end
-        begin = end
 
 
 def _how_manieth(values: Ints) -> Codes:
