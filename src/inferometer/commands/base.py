@@ -294,9 +294,9 @@ def _remembered(name: str) -> Any:
 
 
 def _to_source(ctx: click.Context, param: click.Parameter, value: str) -> TraceArgument:
-    from inferometer.commands.options.allocation import share_memory
+    from inferometer.commands.options.allocation import share_out
 
-    share_memory()
+    share_out()
     return TraceArgument(value, ctx.meta[f"{__name__}.format"], not ctx.meta[f"{__name__}.no_limits"])
 
 

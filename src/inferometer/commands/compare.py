@@ -63,6 +63,10 @@ def run(
     pairing: str | None,
     out: Output,
 ) -> None:
+    from inferometer.commands.options.allocation import share_out
+
+    share_out()
+
     from inferometer.analyses.compare.check import check_steps, check_tests
     from inferometer.analyses.compare.comparison import NEEDED, compare
     from inferometer.analyses.compare.tests import NEEDED as TESTS_NEEDED

@@ -1,4 +1,4 @@
-"""Threads of a command that reads a trace share what the C library keeps."""
+"""Threads of a command that reads a trace share what the C library keeps, and NumPy starts none of its own."""
 
 import os
 import platform
@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+
+from inferometer.processes import own_cores
 
 PROGRAM = """
 import ctypes, re, sys, threading
@@ -81,3 +83,25 @@ polars.Series(range(1000))
     )
     assert "confirm_conf:true" in done.stderr
     return done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts a process's threads there")
+@pytest.mark.skipif(len(own_cores()) < 2, reason="NumPy starts a thread a core")
+def test_numpy_starts_no_threads_unless_the_user_says_how_many() -> None:
+    program = """
+import os, sys
+if sys.argv[1:]:
+    from inferometer.commands.options.allocation import share_out
+    share_out()
+import numpy
+print(len(os.listdir("/proc/self/task")))
+"""
+
+    def threads(*arguments: str, **variables: str) -> int:
+        environment = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
+        command = [sys.executable, "-c", program, *arguments]
+        return int(subprocess.run(command, env=environment | variables, check=True, capture_output=True).stdout)
+
+    assert threads() > 1
+    assert threads("share") == 1
+    assert threads("share", OPENBLAS_NUM_THREADS="2") == 2
