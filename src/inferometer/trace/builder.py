@@ -318,7 +318,9 @@ class TraceBuilder:
         else:  # read again by each analysis
             nulls = frame.null_count().row(0, named=True)
             valued = [name for name, count in nulls.items() if count < frame.height] or frame.columns[:1]
-            TABLES[table].compact(rows).select(valued).collect().write_parquet(path, compression="lz4")
+            TABLES[table].compact(rows).select(valued).collect().write_parquet(
+                path, compression="uncompressed", statistics=False
+            )
             pending.compact.add(path)
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)
