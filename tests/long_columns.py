@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from inferometer.analyses import batches, intervals
-from inferometer.trace import lean
+from inferometer.trace import checks, lean
 
 ROOT = Path(__file__).parents[1]
 REAL = ROOT.parent / "shared" / "data" / "traces"
@@ -23,3 +23,4 @@ def make_long(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(intervals, "_MANY", 1)
     patch.setattr(lean, "_AT_ONCE", 50)
     patch.setattr(lean, "LARGE", 0)
+    patch.setattr(checks, "LARGE", 0)

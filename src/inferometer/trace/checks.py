@@ -1,17 +1,37 @@
 """Remarks about tables just read: what can't be right, or what an analysis must know. No row is ever changed."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.lean import has_one, having_several
+from inferometer.trace.lean import LARGE, has_one, having_several
 from inferometer.trace.overlaps import LANE, count_overlaps
 
 _PROCESS = ("rank", "process", "correlation_id")
 _AT_ONCE = 1 << 18  # ids
 _SAMPLES = 1_000  # of ids, for the middle one
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
+
+
+def check_device_work(out: TraceBuilder, *, whole: bool = True) -> None:
+    """Count what is odd of launches and of their calls, at the same time where there are many.
+
+    Args:
+        out: What was read.
+        whole: Launches have all their columns; else their calls alone are looked at.
+    """
+    checks = [check_launches, check_calls] if whole else [check_calls]
+    if out.rows("launches") < LARGE:
+        for check in checks:
+            check(out)
+        return
+    for table in ("launches", "calls"):
+        out.raw(table)  # puts a table's batches together, which one thread alone may do
+    with ThreadPoolExecutor(len(checks)) as pool:
+        for done in [pool.submit(check, out) for check in checks]:
+            done.result()
 
 
 def check_launches(out: TraceBuilder) -> None:

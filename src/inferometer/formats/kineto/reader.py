@@ -18,7 +18,7 @@ from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.checks import check_calls, check_launches, check_spans
+from inferometer.trace.checks import check_device_work, check_spans
 from inferometer.trace.facts import Device, Facts
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def _read(source: Source, out: TraceBuilder, *, scan: bool) -> tuple[Facts, File
         document.read()
     if damage := stream.damage or document.damage:
         out.losses.count("broken_compression", example=damage)
-    check_launches(out)
-    check_calls(out)
+    check_device_work(out)
     check_spans(out)
     out.names = document.header.names
     has_launches = not out.wants("launches") or out.rows("launches") > 0

@@ -17,7 +17,7 @@ from inferometer.formats.nsys.report import export_report
 from inferometer.formats.nsys.tracks import Tracks
 from inferometer.formats.source import Source
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.checks import check_calls, check_launches
+from inferometer.trace.checks import check_device_work
 from inferometer.trace.facts import Facts
 from inferometer.trace.private import count_secrets
 from inferometer.trace.tables import ALL_TABLES, TABLES
@@ -67,9 +67,7 @@ def _read(source: Source, export: Export, out: TraceBuilder) -> Facts:
         metrics.read_messages(export, out)
     if out.tables == ALL_TABLES:
         _count_the_rest(export, out)
-    if out.narrow("launches") == frozenset(TABLES["launches"].schema):
-        check_launches(out)
-    check_calls(out)
+    check_device_work(out, whole=out.narrow("launches") == frozenset(TABLES["launches"].schema))
     out.names = count_secrets(out.losses, find_private(export))
     return read_facts(export, strings, tracks, NAME)
 

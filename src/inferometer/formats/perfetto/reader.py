@@ -13,7 +13,7 @@ from inferometer.formats.perfetto.sequences import Sequences, Texts
 from inferometer.formats.perfetto.tracks import Tracks
 from inferometer.formats.source import Source
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.checks import check_calls, check_launches
+from inferometer.trace.checks import check_device_work
 from inferometer.trace.facts import Facts
 from inferometer.trace.tables import ALL_TABLES
 
@@ -89,8 +89,7 @@ class _Reader:
                 self._losses.count("unknown_category", n, category=kind)
         rows = Rows(self._events, self._texts.all, self._tracks, self._out)
         rows.add()
-        check_launches(self._out)
-        check_calls(self._out)
+        check_device_work(self._out)
         processes, threads = self._tracks.named()
         return Facts(
             NAME,

@@ -11,7 +11,7 @@ from inferometer.formats.rocprof.process import Process
 from inferometer.formats.source import Source
 from inferometer.privacy.metadata import join_names
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.checks import check_calls, check_launches
+from inferometer.trace.checks import check_device_work
 from inferometer.trace.facts import Facts, NamedId
 from inferometer.trace.private import count_secrets
 from inferometer.trace.tables import TABLES
@@ -59,9 +59,7 @@ def _read_json(source: Source, out: TraceBuilder) -> Facts:
 
 def check(out: TraceBuilder) -> None:
     """Remarks about the rows just read."""
-    if out.narrow("launches") == frozenset(TABLES["launches"].schema):
-        check_launches(out)
-    check_calls(out)
+    check_device_work(out, whole=out.narrow("launches") == frozenset(TABLES["launches"].schema))
 
 
 def _pass_over(

@@ -12,7 +12,7 @@ from inferometer.formats.xplane.lines import LineReader, count_line, line_name
 from inferometer.formats.xplane.plane import Plane
 from inferometer.formats.xplane.space import RawPlane, read_space
 from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.checks import check_calls, check_launches
+from inferometer.trace.checks import check_device_work
 from inferometer.trace.facts import Facts
 from inferometer.trace.tables import TABLES as ALL
 
@@ -46,9 +46,7 @@ def read(source: Source, out: TraceBuilder) -> Facts:
                 source.report_share(done / len(outlines))
     instructions.add_rows(out)
     lines.count_rounded()
-    if out.narrow("launches") == frozenset(ALL["launches"].schema):
-        check_launches(out)
-    check_calls(out)
+    check_device_work(out, whole=out.narrow("launches") == frozenset(ALL["launches"].schema))
     count_dropped(outlines, out.losses)
     return read_facts(source, space, outlines, processes)
 
