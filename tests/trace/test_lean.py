@@ -99,6 +99,7 @@ def test_slices_one_below_the_other_are_the_frame_and_as_lean(
         slices = [*slices_of(table)]
     assert [part.height for part in slices[:-1]] == [3] * (len(slices) - 1)
     found = stacked(slices)
+    assert not slices
     assert found.equals(table)
     assert found.schema == table.schema
     assert found.n_chunks("all") == [1] * table.width

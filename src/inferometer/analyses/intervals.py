@@ -123,7 +123,9 @@ def longest_pauses(group: Times, start_ns: Times, end_ns: Times, groups: int) ->
 def _in_order(group: Times, start_ns: Times, end_ns: Times) -> tuple[Times, Times, Times]:
     """The same by group and start; as given where they are so."""
     order = order_in_time(group, start_ns)
-    return (group, start_ns, end_ns) if order is None else (group[order], start_ns[order], end_ns[order])
+    if order is None:
+        return group, start_ns, end_ns
+    return group if (group == group[0]).all() else group[order], start_ns[order], end_ns[order]
 
 
 def latest_ends(group: NDArray[np.integer[Any]], end_ns: Times) -> tuple[Times, Times]:

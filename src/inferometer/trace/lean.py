@@ -39,14 +39,16 @@ def slices_of(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield frame[start : start + _AT_ONCE]
 
 
-def stacked(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """One below the other, at least one, each column in one piece, and columns of one value lean."""
-    frames = [*parts]
-    if len(frames) == 1:
-        return frames[0]
-    names = frames[0].columns
-    columns = [[frame.select(name) for frame in frames] for name in names]
-    frames.clear()
+def stacked(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """One below the other, at least one, each column in one piece, and columns of one value lean.
+
+    The list is emptied, so that each part's column is let go of once it was copied.
+    """
+    if len(parts) == 1:
+        return parts.pop()
+    names = parts[0].columns
+    columns = [[part.select(name) for part in parts] for name in names]
+    parts.clear()
     return _side_by_side((pl.concat(columns.pop(0)).rechunk() for _ in names), names)
 
 

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.findings.kernel_traces import ask, launches
 from tests.traces import trace_of
 
-from inferometer.findings.evidence.kernel_rows import UNKNOWN_PLACE, KernelRows
+from inferometer.analyses import batches
+from inferometer.findings.evidence.kernel_rows import UNKNOWN_PLACE, KernelRows, number_changes
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.rule import Rule
 from inferometer.findings.rules.launches import (
@@ -85,3 +89,16 @@ def test_places_are_ops_where_no_module_is_known() -> None:
 
     assert [where.describe_node(int(node)) for node in found.node] == [" in aten::mm", ""]
     assert [where.texts[code] for code in where.codes(found.node)] == ["aten::mm", UNKNOWN_PLACE]
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(0, 2), st.sampled_from("ab")), max_size=12), st.integers(1, 5))
+def test_changes_are_counted_across_batches(rows: list[tuple[int | None, str]], at_once: int) -> None:
+    table = pl.DataFrame(rows, schema={"number": pl.Int64, "text": pl.Categorical}, orient="row")
+    counted, changes = [], 0
+    for before, row in zip([rows[0], *rows] if rows else [], rows, strict=False):
+        changes += before != row
+        counted.append(changes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "AT_ONCE", at_once)
+        assert number_changes(table, ["number", "text"]).tolist() == counted
+        assert number_changes(table, ["text", (pl.col("number") + 1).alias("more")]).tolist() == counted

@@ -108,8 +108,9 @@ def _captures(trace: Trace, steps: pl.DataFrame, rank: int | None, process: int 
 class _Queued(msgspec.Struct, frozen=True):
     """The launches of a process in order of their starts. Shape (n,) each.
 
-    `queued_ns` is the end of the call that queued it, `call_ns` its length; where `known` is false, neither means
-    anything. `alone`: it is the only work of its call.
+    `queued_ns` is the end of the call that queued it, or its own start, since work may begin before its call returns;
+    `call_ns` is the call's length. Where `known` is false, neither means anything. `alone`: it is the only work of its
+    call.
     """
 
     start_ns: Times
@@ -133,18 +134,20 @@ class _Queued(msgspec.Struct, frozen=True):
         is_one = np.bincount(call[known], minlength=max(calls.height, 1)) == 1
         rows = calls if calls.height else pl.DataFrame({"start_ns": [0], "dur_ns": [0]})
         called, length = (rows[name].to_numpy()[call] for name in ("start_ns", "dur_ns"))
-        return cls(start, start + dur, np.add(called, length, out=called), length, known, known & is_one[call])
+        np.minimum(np.add(called, length, out=called), start, out=called)
+        return cls(start, start + dur, called, length, known, known & is_one[call])
 
     def bound(self, first_ns: int, last_ns: int) -> tuple[Cover, Cover]:
         """Launch-bound time, and idle time that ends with work of an unknown call, both between two moments."""
-        dry = np.concatenate(([min(first_ns, int(self.start_ns[0]))], np.maximum.accumulate(self.end_ns)))
+        dry = np.empty(len(self.end_ns) + 1, dtype=np.int64)
+        dry[0] = min(first_ns, int(self.start_ns[0]))
+        np.maximum.accumulate(self.end_ns, out=dry[1:])
         ran_dry, last_end = dry[:-1], int(dry[-1])
-        queued = np.minimum(self.queued_ns, self.start_ns)  # work may begin before its call returns
-        waits = self.known & (queued > ran_dry)
+        waits = self.known & (self.queued_ns > ran_dry)
         hidden = self._hidden(waits, ran_dry)
         bound = Cover.of(
             np.concatenate((ran_dry[waits], self.start_ns[hidden], [last_end])),
-            np.concatenate((queued[waits], self.end_ns[hidden], [max(last_ns, last_end)])),
+            np.concatenate((self.queued_ns[waits], self.end_ns[hidden], [max(last_ns, last_end)])),
         )
         unknown = ~self.known & (self.start_ns > ran_dry)
         return bound, Cover.of(ran_dry[unknown], self.start_ns[unknown])

@@ -21,16 +21,16 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
 
     `concurrent_ns`: at least two launches were open. A share is null where what it is of has no length.
     """
-    size, busy = work.places.height, _Cut.of(cut)
+    size, busy = work.places.height, _Cut.of(cut, work.places.height)
     counted = cut.group_by("place").agg(
         pl.len().cast(pl.Int64).alias("launches"), pl.col("dur_ns").sum().alias("summed_ns")
     )
     columns = {
-        "busy_ns": busy.time(size, *SORTS),
-        "compute_busy_ns": busy.time(size, "compute"),
-        "communication_busy_ns": busy.time(size, "communication"),
-        "copy_busy_ns": busy.time(size, "copy"),
-        "kernel_busy_ns": busy.time(size, "compute", "communication"),
+        "busy_ns": busy.time(*SORTS),
+        "compute_busy_ns": busy.time("compute"),
+        "communication_busy_ns": busy.time("communication"),
+        "copy_busy_ns": busy.time("copy"),
+        "kernel_busy_ns": busy.time("compute", "communication"),
         "concurrent_ns": concurrent_sums(busy.place, busy.start_ns, busy.end_ns, size),
     }
     times = work.places.with_columns(pl.Series(name, column, dtype=pl.Int64) for name, column in columns.items())
@@ -59,24 +59,28 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Cut(msgspec.Struct, frozen=True):
-    """Launches by place and start. `sort` numbers `SORTS`."""
+    """Launches by place and start, at so many places. `sort` numbers `SORTS`."""
 
     place: Times
     start_ns: Times
     end_ns: Times
     sort: NDArray[np.uint8]
+    places: int
 
     @classmethod
-    def of(cls, cut: pl.DataFrame) -> Self:
-        place, start, end = (cut[name].cast(pl.Int64).to_numpy() for name in ("place", "start_ns", "end_ns"))
-        return cls(place, start, end, cut["sort"].to_physical().to_numpy())
+    def of(cls, cut: pl.DataFrame, places: int) -> Self:
+        start, end = (cut[name].to_numpy() for name in ("start_ns", "end_ns"))
+        place = np.zeros(cut.height, dtype=np.int64) if places == 1 else cut["place"].cast(pl.Int64).to_numpy()
+        return cls(place, start, end, cut["sort"].to_physical().to_numpy(), places)
 
-    def time(self, places: int, *sorts: str) -> Times:
+    def time(self, *sorts: str) -> Times:
         """Busy time of each place in work of these sorts."""
-        if len(sorts) == len(SORTS):
-            return busy_sums(self.place, self.start_ns, self.end_ns, places)
         some = np.isin(self.sort, [SORTS.index(sort) for sort in sorts])
-        return busy_sums(self.place[some], self.start_ns[some], self.end_ns[some], places)
+        if some.all():
+            return busy_sums(self.place, self.start_ns, self.end_ns, self.places)
+        start, end = self.start_ns[some], self.end_ns[some]
+        place = self.place[: len(start)] if self.places == 1 else self.place[some]
+        return busy_sums(place, start, end, self.places)
 
 
 def stream_times(cut: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.launched_by.chain_tree import ROOT
 from inferometer.names import KernelName, decode
 from inferometer.trace.lean import having_several
@@ -152,14 +153,22 @@ def _nodes(work: pl.DataFrame) -> Ints:
     return np.where(unknown.to_numpy(), ROOT, nodes) if unknown.any() else nodes
 
 
-def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Codes:
-    """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones."""
-    varied = having_several(rows, columns)
+def number_changes(rows: pl.DataFrame, columns: Sequence[str | pl.Expr]) -> Codes:
+    """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones.
+
+    An expression is of single rows: rows are looked at batch by batch.
+    """
+    names = [each for each in columns if isinstance(each, str)]
+    varied = [*having_several(rows, names), *(each for each in columns if not isinstance(each, str))]
+    count = np.zeros(rows.height, dtype=np.int32)
     if not varied:
-        return np.zeros(rows.height, dtype=np.int32)
-    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in varied)
-    count: Codes = rows.select(changes.cast(pl.Int32).cum_sum().alias("number"))["number"].to_numpy()
-    return np.asarray(count - count[:1])
+        return count
+    has_changed = pl.any_horizontal(pl.all().ne_missing(pl.all().shift()))
+    for part in batches(rows.height):
+        before = max(0, part.start - 1)
+        changes = rows[before : part.stop].select(varied).select(has_changed.cast(pl.Int32).cum_sum()).to_series()
+        count[before : part.stop] = changes - changes[0] + int(count[before])
+    return count
 
 
 def _begins(lane: Codes, start_ns: Ints, dur_ns: Ints) -> Bools:

@@ -172,15 +172,17 @@ def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
 
 def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Codes:
     """A number for the pass that each launch is of: a replay of a graph, or a step; -1 where neither is known."""
-    step = launches.step_of(rows.start_ns)
+    owner = ("rank", "device", "stream", "process")
+    step = pl.Series("step", launches.step_of(rows.start_ns))
+    keys = rows.work.select(*owner, "is_replay", "correlation_id").with_columns(step)
     in_replay = pl.col("is_replay") & pl.col("correlation_id").is_not_null()
-    keys = rows.work.select(
-        *("rank", "device", "stream", "process"),
+    by_pass = [
         pl.when(in_replay).then("correlation_id").alias("replay"),
-        pl.when(~in_replay).then(pl.Series(step)).alias("step"),
-    )
-    is_known = rows.work.select(in_replay.alias("known"))["known"].to_numpy() | (step >= 0)
-    return np.where(is_known, number_changes(keys, keys.columns), np.int32(_NONE))
+        pl.when(~in_replay).then("step").alias("step"),
+    ]
+    passes = number_changes(keys, [*owner, *by_pass])
+    passes[~keys.select(in_replay | (pl.col("step") >= 0)).to_series().to_numpy()] = _NONE
+    return passes
 
 
 def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl.DataFrame:
