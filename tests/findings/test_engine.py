@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from time import sleep
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.traces import trace_of
 from tests.webgpu_log_files import write_log
 
 import inferometer
+from inferometer.analyses.steps import table as step_table
 from inferometer.errors import InputError, UnknownName
 from inferometer.findings import engine, first_look
 from inferometer.findings.causes import EXPLAINS, explain
@@ -58,6 +59,25 @@ def test_rules_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(engine, "known_rules", lambda: {name: Rule(name, find) for name in ("a", "b")})
     assert [finding.rule for finding in find_findings(trace_of()).findings] == ["low-5"]
+
+
+def test_what_launches_are_of_is_found_while_steps_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither waits for the other: rules ask for much that needs no steps."""
+    attributed, made = Event(), step_table.step_table
+
+    def after_the_attribution(trace: Trace) -> Any:
+        assert attributed.wait(60)
+        return made(trace)
+
+    def find(evidence: Evidence) -> Iterator[Finding]:
+        assert evidence.launches is not None
+        assert evidence.launches.work.height
+        attributed.set()
+        yield from said("low", evidence.launches.total_ns).find(evidence)
+
+    monkeypatch.setattr(step_table, "step_table", after_the_attribution)
+    monkeypatch.setattr(engine, "known_rules", lambda: {"a": Rule("a", find)})
+    assert [finding.size_ns for finding in find_findings(trace_of([{"dur_ns": 7}])).findings] == [7]
 
 
 def test_the_first_of_equal_findings_is_the_first_rules(monkeypatch: pytest.MonkeyPatch) -> None:

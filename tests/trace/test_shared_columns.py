@@ -64,6 +64,18 @@ def test_threads_that_ask_at_once_have_what_the_first_made(trace: Trace) -> None
     assert made_once(trace, "key", lambda: 5) == 5
 
 
+def test_what_one_made_is_there_until_the_last_that_shares_ends(trace: Trace) -> None:
+    first, second = sharing(trace), sharing(trace)
+    first.__enter__()
+    second.__enter__()
+    made_once(trace, "key", lambda: 1)
+    first.__exit__(None, None, None)
+    assert made_once(trace, "key", lambda: 2) == 1
+    second.__exit__(None, None, None)
+    assert trace.shared is None
+    assert made_once(trace, "key", lambda: 3) == 3
+
+
 def test_sharing_ends_with_an_error(trace: Trace) -> None:
     with pytest.raises(KeyError), sharing(trace):
         raise KeyError

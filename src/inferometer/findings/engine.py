@@ -148,10 +148,11 @@ def find_findings(
             most_launches=most_launches,
         )
         with changed_thresholds({each.name: each.value for each in changed}):
-            others = [beside] if beside else []
+            first, last = [], [beside] if beside else []
             if (launched := evidence.launches) is not None:
-                others.append(partial(_make_budget, launched))
-            for finding in _ask(asked, evidence, others):
+                first += [] if rules else [partial(_make_steps, launched)]
+                last.append(partial(_make_budget, launched))
+            for finding in _ask(asked, evidence, first, last):
                 found.setdefault(finding, []).append(run)
         beside = None
         looked_at.append(launched)
@@ -180,12 +181,21 @@ def _asked(names: Collection[str]) -> list[Rule]:
     return [rule for name, rule in known.items() if not names or name in names]
 
 
+def _make_steps(launches: "LaunchEvidence") -> None:
+    _ = launches.steps
+
+
 def _make_budget(launches: "LaunchEvidence") -> None:
     _ = launches.budget
 
 
-def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Sequence[Callable[[], None]]) -> Iterator[Finding]:
-    """What rules find, in their order; `_AT_ONCE` work at once, besides those that wait for what another makes."""
+def _ask(
+    rules: Sequence[Rule], evidence: Evidence, first: Sequence[Callable[[], None]], last: Sequence[Callable[[], None]]
+) -> Iterator[Finding]:
+    """What rules find, in their order; `_AT_ONCE` work at once, besides those that wait for what another makes.
+
+    What is to be made anyway is begun `first`, or `last` where rules ask for most that it needs.
+    """
     turns = Turns(_AT_ONCE)
 
     def find(rule: Rule) -> list[Finding]:
@@ -199,9 +209,10 @@ def _ask(rules: Sequence[Rule], evidence: Evidence, beside: Sequence[Callable[[]
         turns.acquire()  # before there is a thread for it: most work is done by the two that worked before
         return pool.submit(copy_context().run, in_turn, make)  # threads have no thresholds of their own
 
-    with ThreadPoolExecutor(len(rules) + len(beside)) as pool:
+    with ThreadPoolExecutor(len(first) + len(rules) + len(last)) as pool:
+        others = [begin(each) for each in first]
         asked = [begin(partial(find, rule)) for rule in rules]
-        others = [begin(each) for each in beside]
+        others += [begin(each) for each in last]
         for each in asked:
             yield from each.result()
         for other in others:

@@ -8,9 +8,10 @@ Made = TypeVar("Made")
 
 
 class Shared:
-    """What was made for each key."""
+    """What was made for each key, for so many `users`."""
 
     def __init__(self) -> None:
+        self.users = 0
         self._lock = Lock()
         self._locks: dict[Hashable, Lock] = {}
         self._made: dict[Hashable, Any] = {}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import TypeVar
 
 import polars as pl
@@ -13,18 +14,22 @@ from inferometer.trace.trace import Trace
 
 Made = TypeVar("Made")
 
+_changing = Lock()  # who shares
+
 
 @contextmanager
 def sharing(trace: Trace) -> Iterator[None]:
-    """Keep what `read_columns` reads and `made_once` makes of this trace, on whatever thread, until this ends."""
-    if trace.shared is not None:
-        yield
-        return
-    trace.shared = Shared()
+    """Keep what `read_columns` reads and `made_once` makes of this trace, on any thread, until the last sharer ends."""
+    with _changing:
+        shared = trace.shared = trace.shared or Shared()
+        shared.users += 1
     try:
         yield
     finally:
-        trace.shared = None
+        with _changing:
+            shared.users -= 1
+            if not shared.users:
+                trace.shared = None
 
 
 def read_columns(trace: Trace, table: str, names: Sequence[str]) -> pl.DataFrame:

@@ -58,10 +58,11 @@ def test_work_is_arranged_as_by_itself(devices: int, streams: int) -> None:
 
 def test_what_was_released_is_made_again() -> None:
     evidence = LaunchEvidence(made(2, 3))
-    gaps, attribution = evidence.gaps, evidence.attribution
+    gaps, attribution, steps = evidence.gaps, evidence.attribution, evidence.steps
     evidence.release()
     assert set(vars(evidence)) == {"trace", "device", "attribution", "_shapes", "steps"}
     assert evidence.attribution is attribution
+    assert evidence.steps is steps
     assert evidence.gaps.equals(gaps)
 
 

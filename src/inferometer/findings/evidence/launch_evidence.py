@@ -1,7 +1,7 @@
 """What rules may ask of single launches: the analyses of a trace with device work, each made once when first asked.
 
-Rules ask from several threads. The steps are made next to the attribution, which together take half of the time: numpy
-and polars hold the interpreter's lock for little of it.
+Rules ask from several threads. The steps are made next to the attribution, which together take half of the time, and
+read its columns: numpy and polars hold the interpreter's lock for little of it.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,7 @@ _CALLED = ("process", "thread", "node", "is_replay")
 _DEVICE_WORK = ("kind", "kernel", *_LANE, "correlation_id", "start_ns", "dur_ns", CALL, *_CALLED)
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = (*SIZES, "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
+_NODE = pl.col("node").cast(pl.Int32)  # of a tree, which is a list
 _MOST_MODELLED = 2_000_000  # launches, whose calls are looked for once more
 _NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
 _SHARED = frozenset({"trace", "device", "attribution", "_shapes", "steps", "roofline"})  # what not rules alone ask for
@@ -85,8 +86,8 @@ class LaunchEvidence:
             found = self.with_op_calls or self._attribute()
             hashes, self._shapes = sized.result()
         hashes = hashes.extend_constant(0, found.launches.height - hashes.len()).rechunk()
-        launches = found.launches.drop(_LARGE, *LAUNCH_SHAPE, *OWNER, strict=False).hstack([hashes])
-        found = replace(found, launches=launches.clear(), op_calls=())
+        launches = found.launches.drop(_LARGE, *LAUNCH_SHAPE, *OWNER, strict=False).hstack([hashes]).with_columns(_NODE)
+        found = replace(found, launches=launches.clear(), sites=found.sites.with_columns(_NODE), op_calls=())
         order = _by_time(launches, _LANE)
         rows = pl.Series("launch", np.arange(launches.height) if order is None else order).cast(pl.UInt32)
         if order is not None:
@@ -117,11 +118,8 @@ class LaunchEvidence:
     def _attribute(self, *, with_op_calls: bool = False) -> "Attribution":
         from inferometer.analyses.launched_by.attribution import attribute
 
-        with sharing(self.trace), ThreadPoolExecutor(1) as pool:
-            steps = pool.submit(lambda: self.steps)  # nearly every rule asks for them, too
-            found = attribute(self.trace, with_op_calls=with_op_calls, with_sizes=with_op_calls)
-            steps.result()
-        return found
+        with sharing(self.trace):
+            return attribute(self.trace, with_op_calls=with_op_calls, with_sizes=with_op_calls)
 
     @locked_cached_property
     def roofline(self) -> "Roofline | None":
@@ -184,7 +182,8 @@ class LaunchEvidence:
         from inferometer.errors import InputError
 
         try:
-            return step_table(self.trace)
+            with sharing(self.trace):
+                return step_table(self.trace)
         except InputError:
             return None
 
@@ -235,6 +234,7 @@ class LaunchEvidence:
         from inferometer.analyses.timeline.gaps import ROW, find_gaps
         from inferometer.findings.evidence.idle_kinds import with_kinds
 
+        _ = self.steps  # the columns that they are made of are let go of before
         gaps = find_gaps(self.trace, self.device_work, (*_GAPS, ROW))
         row = gaps.select(pl.when(pl.col("called_ns").is_not_null()).then(ROW)).to_series()
         ended = gather(self.device_work.launches.select(_CALLED), row)
