@@ -83,11 +83,12 @@ def first_look(
     summaries: list[Summary] = []
 
     def sum_up() -> None:
-        shared = launches if 0 < count <= MOST_LAUNCHES else None
-        if shared is not None:
-            _ = shared.attribution  # what most rules wait for comes first
-        gaps = None if shared is None else lambda: shared.gaps
-        summaries.append(summarize(trace, top=top, raw=raw, gaps=gaps))
+        if launches is None or not 0 < count <= MOST_LAUNCHES:
+            summaries.append(summarize(trace, top=top, raw=raw))
+            return
+        _ = launches.attribution  # what most rules wait for comes first
+        made = {"busy": lambda: launches.busy_times, "gaps": lambda: launches.gaps}
+        summaries.append(summarize(trace, top=top, raw=raw, **made))
 
     findings = find_findings(
         trace,

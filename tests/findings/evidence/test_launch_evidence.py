@@ -7,11 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.traces import trace_of
+from tests.truth.raw import FILES
 
 import inferometer
 from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.roofline.table import roofline
-from inferometer.analyses.tables.summary import summarize
+from inferometer.analyses.tables.summary import busy_times, summarize
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import find_work
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
@@ -80,6 +81,29 @@ def test_the_summary_of_a_first_look_says_what_it_says_alone() -> None:
         alone = summarize(trace).notable
         assert any("For " in remark and "the host was late" in remark for remark in alone)
         assert first_look(trace).summary.notable == alone
+
+
+def check_busy_times(trace: Trace) -> None:
+    found = LaunchEvidence(trace).busy_times.sort("rank", "device")
+    assert found.height == trace.launches.select("rank", "device").unique().collect().height
+    assert found.rows() == busy_times(trace).sort("rank", "device").rows()
+
+
+@pytest.mark.parametrize("name", ["decode.json.gz", "nsys.sqlite.gz"])
+def test_busy_times_are_those_of_the_trace_alone(name: str) -> None:
+    with inferometer.open(SAMPLE.with_name(name)) as trace:
+        check_busy_times(trace)
+
+
+@pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])
+def test_busy_times_of_several_places_are_those_of_the_trace_alone(devices: int, streams: int) -> None:
+    check_busy_times(made(devices, streams))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_busy_times_of_real_files_are_those_of_the_trace_alone(file: str, shared_data: Path) -> None:
+    with inferometer.open(shared_data / "traces" / "kineto" / f"{file}.json.gz") as trace:
+        check_busy_times(trace)
 
 
 @pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])

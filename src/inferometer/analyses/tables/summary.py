@@ -6,6 +6,7 @@ the time during which a kernel and a copy run at once. Summed times count overla
 A source without launches that printed sums of kernel time has no devices; its tables stand in their place.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,8 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
 
+MakeTimes = Callable[[], pl.DataFrame]
+BUSY_TIMES = ("launches", "window_ns", "kernel_summed_ns", "busy_ns", "kernel_busy_ns", "copy_busy_ns")
 _LOG_LINES = 10_000  # that `as_json` holds; a log may have millions
 DEVICE_COLUMNS = (
     *("device", "name", "launches", "window_ns", "busy_share", "busy_ns", "idle_ns", "kernel_busy_ns", "copy_busy_ns"),
@@ -79,18 +82,21 @@ class Summary(Result):
         }
 
 
-def summarize(trace: Trace, *, top: int = 10, raw: bool = False, gaps: MakeGaps | None = None) -> Summary:
+def summarize(
+    trace: Trace, *, top: int = 10, raw: bool = False, busy: MakeTimes | None = None, gaps: MakeGaps | None = None
+) -> Summary:
     """The first look at a trace that was opened with all tables.
 
     Args:
         trace: Needs all tables; the window spans everything that has a time.
         top: Kernels to list, of each section where the source has several.
         raw: Their names as in the file.
+        busy: Where `busy_times` are made elsewhere.
         gaps: Where they are found elsewhere; asked for at last, and only where a sentence needs them.
     """
     trace.require(ALL_TABLES)
     window = trace.window()
-    devices = device_times(trace)
+    devices = device_times(trace, busy)
     kernels = kernel_table(trace, top=top, raw=raw)
     return Summary(
         source=trace.facts.source,
@@ -113,12 +119,29 @@ def _log(trace: Trace) -> pl.DataFrame:
     return lines.select(column.name for column in lines if column.null_count() < lines.height)
 
 
-def device_times(trace: Trace) -> pl.DataFrame:
+def device_times(trace: Trace, busy: MakeTimes | None = None) -> pl.DataFrame:
     """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file shows it.
 
     One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
-    `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
+    `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`. `busy`: where `busy_times` are made elsewhere.
     """
+    times = (
+        (busy() if busy else busy_times(trace))
+        .with_columns(
+            (pl.col("window_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            (pl.col("kernel_busy_ns") + pl.col("copy_busy_ns") - pl.col("busy_ns")).alias("overlap_ns"),
+            (pl.col("busy_ns") / pl.col("window_ns")).fill_nan(None).alias("busy_share"),
+        )
+        .with_columns(pl.col("device").cast(pl.String))
+        .sort("rank", "device")
+    )
+    times = times.with_columns(pl.Series("name", _names(trace.facts, times), dtype=pl.String))
+    ranks = [] if times["rank"].null_count() == times.height else ["rank"]
+    return times.select(*ranks, *DEVICE_COLUMNS, "kernel_summed_ns")
+
+
+def busy_times(trace: Trace) -> pl.DataFrame:
+    """`BUSY_TIMES` of each `rank` and `device`, which is categorical; in any order."""
     launches = collect_lean(trace.compact("launches"), ["rank", "device", "kind", "start_ns", "dur_ns"])
     by, is_copy = ["rank", "device"], pl.col("kind").is_in(["memcpy", "memset"])  # a whole graph is mostly kernels
     end = pl.col("start_ns") + pl.col("dur_ns")
@@ -131,22 +154,13 @@ def device_times(trace: Trace) -> pl.DataFrame:
     )
     kernels = busy_by(launches.filter(~is_copy), by, name="kernel_busy_ns")
     copies = busy_by(launches.filter(is_copy), by, name="copy_busy_ns")
-    times = (
+    return (
         whole.join(busy_by(launches, by), on=by, how="left", nulls_equal=True)
         .join(kernels, on=by, how="left", nulls_equal=True)
         .join(copies, on=by, how="left", nulls_equal=True)
         .with_columns(pl.col("kernel_busy_ns", "copy_busy_ns").fill_null(0))
-        .with_columns(
-            (pl.col("window_ns") - pl.col("busy_ns")).alias("idle_ns"),
-            (pl.col("kernel_busy_ns") + pl.col("copy_busy_ns") - pl.col("busy_ns")).alias("overlap_ns"),
-            (pl.col("busy_ns") / pl.col("window_ns")).fill_nan(None).alias("busy_share"),
-        )
-        .with_columns(pl.col("device").cast(pl.String))
-        .sort(by)
+        .select(*by, *BUSY_TIMES)
     )
-    times = times.with_columns(pl.Series("name", _names(trace.facts, times), dtype=pl.String))
-    ranks = [] if times["rank"].null_count() == times.height else ["rank"]
-    return times.select(*ranks, *DEVICE_COLUMNS, "kernel_summed_ns")
 
 
 def _names(about: Facts, places: pl.DataFrame) -> list[str | None]:

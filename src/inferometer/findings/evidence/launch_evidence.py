@@ -209,6 +209,17 @@ class LaunchEvidence:
 
         return device_exposure(self.device_work, self.device_work.cut())
 
+    @property
+    def busy_times(self) -> pl.DataFrame:
+        """What `summary.busy_times` makes of the trace alone."""
+        from inferometer.analyses.tables.summary import BUSY_TIMES
+
+        summed = pl.col("dur_ns").filter(pl.col("sort") != "copy").sum().alias("kernel_summed_ns")
+        kernels = aggregate(self.device_work.launches, _PLACE, summed)
+        busy = (pl.col("busy_ns") - pl.col("exposed_copy_ns")).alias("kernel_busy_ns")
+        times = self.devices.join(kernels, on=_PLACE, nulls_equal=True)
+        return times.with_columns(busy).select(*_PLACE, *BUSY_TIMES)
+
     @locked_cached_property
     def budget(self) -> pl.DataFrame:
         """What each moment of each place's window went to: of `timeline.budget`."""
