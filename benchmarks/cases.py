@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.answers import Answer
-from benchmarks.trace_files import ROOT, TraceFile, Truth, warm
+from benchmarks.trace_files import ROOT, TraceFile, Truth, chill, warm
 
 REPETITIONS: Final = 7
 REPETITIONS_LARGE: Final = 5
@@ -34,7 +34,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One command on one file. `makes` is a file or folder that it writes, removed before each run."""
+    """One command on one file. `makes` is a file or folder that it writes, removed before each run.
+
+    `from_disk`: it finds nothing of its source in memory.
+    """
 
     name: str
     command: str
@@ -47,15 +50,16 @@ class Case:
     makes: Path | None = None
     point: Point | None = None
     stdin: Path | None = None
+    from_disk: bool = False
 
     def prepare(self) -> None:
-        """Outside the timed part: a fresh target, and the source in the page cache."""
+        """Outside the timed part: a fresh target, and the source in the page cache or out of it."""
         if self.makes is not None and self.makes.is_dir():
             shutil.rmtree(self.makes)
         elif self.makes is not None:
             self.makes.unlink(missing_ok=True)
         if self.source is not None:
-            warm(self.source)
+            (chill if self.from_disk else warm)(self.source)
 
 
 def schedule(cases: Sequence[Case]) -> Iterator[tuple[int, Case]]:
@@ -81,12 +85,13 @@ def ours(
     repetitions: int = REPETITIONS,
     makes: Path | None = None,
     point: Point | None = None,
+    from_disk: bool = False,
 ) -> Case:
     """`inferometer VERB SOURCE OPTIONS`. Paths are shown by their names."""
     shown = " ".join(option.name if isinstance(option, Path) else option for option in (verb, source, *options))
     return Case(
         name=name,
-        command=f"inferometer {shown}",
+        command=f"{'from disk: ' if from_disk else ''}inferometer {shown}",
         argv=(TOOL, verb, source, *options),
         source=source,
         check=lambda output: check(output, truth),
@@ -94,6 +99,7 @@ def ours(
         truth=truth,
         makes=makes,
         point=point,
+        from_disk=from_disk,
     )
 
 

@@ -5,14 +5,17 @@ The generators are deterministic, so a file is made again only when the generato
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import hashlib
 import json
+import mmap
+import os
 import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -233,11 +236,43 @@ def size_of(path: Path) -> int:
 def warm(path: Path) -> None:
     """Bring a file, or all files of a folder, into the page cache by reading it once."""
     chunk = bytearray(1 << 20)
-    for file in path.rglob("*") if path.is_dir() else (path,):
-        if file.is_file():
-            with file.open("rb", buffering=0) as raw:
-                while raw.readinto(chunk):
-                    pass
+    for file in _files(path):
+        with file.open("rb", buffering=0) as raw:
+            while raw.readinto(chunk):
+                pass
+
+
+def chill(path: Path) -> None:
+    """Take a file, or all files of a folder, out of the page cache: what reads it next has it from the disk.
+
+    Raises:
+        RuntimeError: Some of it is still there, as where the file system is memory.
+    """
+    for file in _files(path):
+        with file.open("rb", buffering=0) as raw:
+            os.fsync(raw.fileno())
+            os.posix_fadvise(raw.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if share := cached_share(file):
+            raise RuntimeError(f"{file}: {share:.0%} stay in memory; put the benchmarks' cache (--cache) on a disk")
+
+
+def cached_share(file: Path) -> float:
+    """How much of a file the page cache holds, without reading any of it. Source: mincore(2)."""
+    with (
+        file.open("rb") as raw,
+        mmap.mmap(raw.fileno(), 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE) as view,
+    ):
+        pages = -(-len(view) // mmap.PAGESIZE)
+        held, first = (ctypes.c_ubyte * pages)(), ctypes.c_char.from_buffer(view)
+        failed = ctypes.CDLL(None, use_errno=True).mincore(ctypes.byref(first), ctypes.c_size_t(len(view)), held)
+        del first  # the view can't be closed before
+        if failed:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(file))
+        return sum(each & 1 for each in held) / pages
+
+
+def _files(path: Path) -> Iterator[Path]:
+    return (file for file in (path.rglob("*") if path.is_dir() else (path,)) if file.is_file())
 
 
 def _key_path(path: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import trace_files
 from benchmarks.answers import (
     WrongAnswer,
     check_calls,
@@ -92,6 +93,20 @@ def test_a_small_run_measures_every_case_and_a_wrong_answer_ends_the_next_one(tm
     assert "refused: inferometer kernels eager-1.json --json: kernels: expected" in refused.stderr
     assert refused.stdout == ""
     assert not list((tmp_path / "results").glob("ingest-*.json"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux what it keeps in memory")
+def test_a_file_that_is_to_come_from_disk_is_not_in_memory(tmp_path: Path) -> None:
+    file = tmp_path / "folder" / "file"
+    file.parent.mkdir()
+    file.write_bytes(bytes(1 << 20))
+    trace_files.warm(tmp_path)
+    assert trace_files.cached_share(file) == 1
+    try:
+        trace_files.chill(tmp_path)
+    except RuntimeError:
+        pytest.skip("temporary files are in memory here")
+    assert trace_files.cached_share(file) == 0
 
 
 def test_a_small_run_on_exports_checks_every_answer_and_every_peer_s(tmp_path: Path) -> None:
