@@ -263,9 +263,10 @@ def _gaps(steps: pl.DataFrame) -> Values:
 
 
 def _read_classes(steps: pl.DataFrame, class_steps: pl.DataFrame, phase: Phase) -> _Classes:
+    class_steps = class_steps.select("step", pl.col("class").cast(pl.Categorical), "total_ns")
     sums = class_steps.group_by("class").agg(pl.col("total_ns").sum(), pl.len())
     is_usual = (pl.col("len") > steps.height / 2) & (pl.col("total_ns") >= SMALL_CLASS * pl.col("total_ns").sum())
-    names = tuple(sums.filter(is_usual)["class"].sort())
+    names = tuple(sums.filter(is_usual)["class"].cast(pl.String).sort())
     ratios = np.full((steps.height, len(names)), np.nan)
     excess, slow = ratios.copy(), np.zeros(ratios.shape, dtype=bool)
     for i, name in enumerate(names):

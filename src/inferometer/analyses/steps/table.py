@@ -11,6 +11,7 @@ whether like steps get slower over the run.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.result import Result
@@ -143,6 +144,7 @@ def step_table(
     found = read_steps(trace, run)
     steps = find_disturbed(found.steps, found.class_steps)
     steps = with_launches(trace, steps, found.class_steps, rank=found.rank, process=found.process, queued=found.queued)
+    found = msgspec.structs.replace(found, queued=None)  # half a GB of ten million
     used = is_whole() & ~is_without_work()
     steps = steps.with_columns((used if keep_disturbed else used & ~pl.col("disturbed")).alias("used"))
     classes, trends = found.class_steps, find_trends(steps, found.class_steps)
@@ -216,7 +218,8 @@ def _positive(column: str) -> pl.Expr:
 
 def _sum_classes(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
     """One row per phase and class, the phases in order of time, their largest classes first."""
-    joined = class_steps.join(steps.select("step", "tokens", "used"), on="step", maintain_order="left")
+    numbered = class_steps.with_columns(pl.col("class").cast(pl.Categorical))  # a name may be long, and is each step's
+    joined = numbered.join(steps.select("step", "tokens", "used"), on="step", maintain_order="left")
     order = steps.group_by("phase", maintain_order=True).agg(
         pl.col("step").first().alias("first"), pl.col("step").last().alias("last")
     )
@@ -234,7 +237,7 @@ def _sum_classes(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame
     )
     whole = total.sum().over("order")
     return (
-        sums.with_columns(pl.when(whole > 0).then(total / whole).alias("share"))
+        sums.with_columns(pl.when(whole > 0).then(total / whole).alias("share"), pl.col("class").cast(pl.String))
         .sort("order", "total_ns", "class", descending=[False, True, False])
         .select(
             *("phase", "class", "layers", "steps", "total_ns", "share", "per_token_median_ns", "per_layer_median_ns"),

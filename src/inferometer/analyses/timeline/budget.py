@@ -7,15 +7,16 @@ communication; while a copy or memory set runs alone, an exposed copy. The rest 
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times, covered_ns
-from inferometer.analyses.numbering import find_rows
+from inferometer.analyses.numbering import find_rows, sum_by
 from inferometer.analyses.timeline.work import PLACE, SORTS, Work
 from inferometer.names import decode
 from inferometer.trace.lean import aggregate
@@ -123,7 +124,9 @@ def _place_rows(own: pl.DataFrame, families: pl.DataFrame) -> Iterator[tuple[str
     computes = sorts == SORTS.index("compute")
     names, of = _numbered(own.select("kind", "kernel").filter(pl.Series(computes)), families)
     alone, several_ns = _alone(start_ns[computes], end_ns[computes], of, len(names))
-    counts = np.bincount(of, minlength=len(names))
+    counts = np.zeros(len(names), dtype=np.int64)
+    for part in batches(len(of)):
+        counts += np.bincount(of[part], minlength=len(names))
     for name, time_ns, count in zip(names, alone.tolist(), counts.tolist(), strict=True):
         if count:
             yield COMPUTE, name, time_ns, count
@@ -156,9 +159,11 @@ def _alone(start_ns: Times, end_ns: Times, of: NDArray[np.int16], groups: int) -
         of: The group of each, from 0.
         groups: How many there are.
     """
-    length = end_ns - start_ns
-    if covered_ns(start_ns, end_ns) == length.sum():  # nothing overlaps
-        return _sums(of, length, groups), 0
+    sums = np.zeros(groups, dtype=np.int64)
+    for part in batches(len(of)):
+        sums += sum_by(of[part], end_ns[part] - start_ns[part], groups)
+    if covered_ns(start_ns, end_ns) == sums.sum():  # nothing overlaps
+        return sums, 0
     covers = [Cover.of(start_ns[of == group], end_ns[of == group]) for group in range(groups)]
     sizes = [len(cover.start_ns) for cover in covers]
     member = np.repeat(np.arange(groups), sizes)
@@ -169,9 +174,4 @@ def _alone(start_ns: Times, end_ns: Times, of: NDArray[np.int16], groups: int) -
     sum_of_open = np.cumsum((sign * np.concatenate([member, member]))[order])[:-1]
     length = np.diff(times[order])
     one = open_groups == 1
-    return _sums(sum_of_open[one], length[one], groups), int(length[open_groups > 1].sum())
-
-
-def _sums(of: NDArray[np.integer[Any]], length: Times, groups: int) -> Times:
-    """The sum of each group, exact: times of a run are far below 2^53 ns."""
-    return np.bincount(of, weights=length, minlength=groups).astype(np.int64)
+    return sum_by(sum_of_open[one], length[one], groups), int(length[open_groups > 1].sum())

@@ -41,7 +41,8 @@ def known_collectives(launches: LaunchEvidence) -> pl.DataFrame:
     called = called.join(recorded, on=COLLECTIVE_KEY, how="anti", nulls_equal=True)
     nodes = called["node"].unique().to_list()
     names = [_called(launches.attribution.tree, node) for node in nodes]
-    by_caller = pl.DataFrame({"node": nodes, "collective": names}, schema={"node": pl.Int64, "collective": pl.String})
+    node, name = pl.Series("node", nodes, called.schema["node"]), pl.Series("collective", names, pl.String)
+    by_caller = pl.DataFrame([node, name])
     known = called.join(by_caller.drop_nulls(), on="node").drop("node")
     once = known.unique(COLLECTIVE_KEY, keep="none", maintain_order=True)
     return pl.concat([recorded, once], how="diagonal")

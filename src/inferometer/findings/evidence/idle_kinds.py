@@ -17,6 +17,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.batches import whole_groups
 from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.analyses.timeline.gaps import CAUSES
 from inferometer.analyses.timeline.work import PLACE
@@ -95,6 +96,10 @@ def count_gaps(rows: pl.DataFrame) -> tuple[int, int]:
     if not rows.height:
         return 0, 0
     gap, length_ns = rows["gap"].to_numpy(), rows["gap_ns"].to_numpy()
-    first = np.flatnonzero(np.concatenate(([True], gap[1:] != gap[:-1])))
-    longest_ns = length_ns if len(first) == len(gap) else np.add.reduceat(length_ns, first)
-    return len(first), int(longest_ns.max())
+    count = longest_ns = 0
+    for part in whole_groups(gap):
+        own = gap[part]
+        first = np.flatnonzero(np.concatenate(([True], own[1:] != own[:-1])))
+        count += len(first)
+        longest_ns = max(longest_ns, int(np.add.reduceat(length_ns[part], first).max()))
+    return count, longest_ns

@@ -31,6 +31,7 @@ from inferometer.findings.evidence.places import BusiestDevice, places_of
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.findings.rules.launches.launch_bound import launch_bound_places
+from inferometer.trace.lean import slices_of
 from inferometer.units import format_duration, format_share
 
 _SCALE = Scale("idle_device", low=0.12, medium=0.20, high=0.40)
@@ -183,7 +184,8 @@ def _together(worst: _Idle, gaps: pl.DataFrame, *, beside_launching: bool) -> Wo
     """Of all kinds, none of which is large; late launches one by one may be another finding's."""
     is_pause = pl.col("cause") == "launch_gap"
     kind = pl.when("is_pause").then(pl.lit("pauses")).otherwise(pl.col("kind").cast(pl.String)).alias("kind")
-    parts = gaps.group_by("kind", is_pause.alias("is_pause")).agg(pl.col("gap_ns").sum())
+    by = ("kind", is_pause.alias("is_pause"))
+    parts = pl.concat(rows.group_by(by).agg(pl.col("gap_ns").sum()) for rows in slices_of(gaps))
     sums = parts.group_by(kind).agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
     known = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
     besides_late = " besides late launches one by one" if beside_launching else ""

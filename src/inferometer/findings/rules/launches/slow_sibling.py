@@ -163,11 +163,8 @@ def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
     chosen = np.flatnonzero(layered)
     node = rows.node[chosen]
     by_module = _frame(rows, chosen, _packed(rows.device[chosen], pooled[node], role[chosen]), module[node])
-    elsewhere = np.flatnonzero(usable & ~layered)
-    passes = _passes(launches, rows)[elsewhere]
-    if (passes == _NONE).any():
-        elsewhere, passes = elsewhere[passes != _NONE], passes[passes != _NONE]
-    return pl.concat([by_module, _in_passes(rows, elsewhere, passes, role)])
+    elsewhere = np.flatnonzero(usable & ~layered).astype(np.int32)
+    return pl.concat([by_module, _in_passes(launches, rows, elsewhere, role)])
 
 
 def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Codes:
@@ -185,11 +182,14 @@ def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Codes:
     return passes
 
 
-def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl.DataFrame:
+def _in_passes(launches: "LaunchEvidence", rows: KernelRows, chosen: Codes, role: Codes) -> pl.DataFrame:
     """By neighbours: groups are of one kernel and sizes between the same two roles; the place is the how-manieth.
 
-    Without modules, nothing else shows that two products have the same work. `passes` are those of the chosen rows.
+    Without modules, nothing else shows that two products have the same work.
     """
+    passes = _passes(launches, rows)[chosen]
+    if (passes == _NONE).any():
+        chosen, passes = chosen[passes != _NONE], passes[passes != _NONE]
     like = _Like(rows, role)
     group = np.empty(len(chosen), dtype=np.int64)
     for part in batches(len(chosen)) if like.fits else [slice(None)]:
@@ -197,6 +197,7 @@ def _in_passes(rows: KernelRows, chosen: Ints, passes: Codes, role: Codes) -> pl
     place = np.empty(len(group), dtype=np.int32)
     for part in whole_groups(passes):  # they are counted up
         place[part] = _how_manieth(_packed(passes[part], group[part]))
+    del passes
     return _frame(rows, chosen, group, place)
 
 
@@ -224,7 +225,7 @@ class _Like:
         self.extents = (lane, of_role, kernel, of_role, (0, _SHAPES - 1))
         self.fits = _combinations(self.extents) <= _LARGEST
 
-    def of(self, chosen: Ints) -> tuple[Codes, Codes, Codes, Codes, Codes]:
+    def of(self, chosen: Codes) -> tuple[Codes, Codes, Codes, Codes, Codes]:
         """Of these rows. A launch has none before it where its stretch begins, and none behind it where that ends."""
         begins, role, last = self._rows.begins, self._role, len(self._role) - 1
         behind = np.minimum(chosen + 1, last)
@@ -237,9 +238,9 @@ class _Like:
         )
 
 
-def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: NDArray[np.integer[Any]]) -> pl.DataFrame:
+def _frame(rows: KernelRows, chosen: Ints | Codes, group: Ints, place: NDArray[np.integer[Any]]) -> pl.DataFrame:
     own = {"dur_ns": rows.dur_ns[chosen], "after_pause": rows.begins[chosen]}
-    numbers = {"row": chosen.astype(np.int32), "group": group, "place": place.astype(np.int32)}
+    numbers = {"row": chosen.astype(np.int32, copy=False), "group": group, "place": place.astype(np.int32, copy=False)}
     return pl.DataFrame({**numbers, **own})
 
 
