@@ -148,9 +148,11 @@ def find_findings(
             most_launches=most_launches,
         )
         with changed_thresholds({each.name: each.value for each in changed}):
-            first, last = [], [beside] if beside else []
+            first: list[Callable[[], None]] = []
+            last = [beside] if beside else []
             if (launched := evidence.launches) is not None:
-                first += [] if rules else [partial(_make_steps, launched)]
+                if not rules:
+                    first.append(partial(_make_steps, launched))
                 last.append(partial(_make_budget, launched))
             for finding in _ask(asked, evidence, first, last):
                 found.setdefault(finding, []).append(run)

@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.batches import batches
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times
 from inferometer.analyses.steps.queued_launches import NEEDED as QUEUED
@@ -50,10 +51,10 @@ def with_launches(
     trace: Trace,
     steps: pl.DataFrame,
     class_steps: pl.DataFrame,
+    work: "QueuedWork | None",
     *,
     rank: int | None,
     process: int | None,
-    queued: QueuedLaunches | None = None,
 ) -> pl.DataFrame:
     """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
 
@@ -66,11 +67,11 @@ def with_launches(
         trace: May have `launches` and `calls`.
         steps: Of one run: `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`, `window_start_ns`, `window_ns`.
         class_steps: `step` and `calls`, as `class_times` has it.
-        rank: Whose launches, as is `process`; those of an unknown process count where only its rank says.
+        work: Of `find_queued`.
+        rank: Whose launches, as is `process`.
         process: The same.
-        queued: These launches, where they are read already.
     """
-    if "launches" not in trace.scope or trace.launches.head(1).collect().is_empty():
+    if not _has_launches(trace):
         return steps.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in LAUNCHED.items())
     counted = steps.join(_counts(class_steps), on="step", how="left", maintain_order="left")
     if class_steps.is_empty() or class_steps["calls"].count():
@@ -78,10 +79,21 @@ def with_launches(
         counted = counted.with_columns(pl.col("launches").fill_null(none))
     counted = counted.with_columns(_captures(trace, counted, rank, process))
     share = pl.col("launch_bound_ns") / pl.when(pl.col("window_ns") > 0).then(pl.col("window_ns"))
-    bound = counted.with_columns(
-        _bound_by_step(_Queued.of(queued or QueuedLaunches.read(trace, rank, process)), counted)
-    )
-    return bound.with_columns(share.alias("launch_bound_share"))
+    return counted.with_columns(_bound_by_step(work, counted)).with_columns(share.alias("launch_bound_share"))
+
+
+def find_queued(
+    trace: Trace, *, rank: int | None, process: int | None, queued: QueuedLaunches | None
+) -> "QueuedWork | None":
+    """The launches of a process; None where it launched nothing, or calls were not read.
+
+    Those of an unknown process count where only its rank says. `queued`: these, where they are read already.
+    """
+    return QueuedWork.of(queued or QueuedLaunches.read(trace, rank, process)) if _has_launches(trace) else None
+
+
+def _has_launches(trace: Trace) -> bool:
+    return "launches" in trace.scope and not trace.launches.head(1).collect().is_empty()
 
 
 def _counts(class_steps: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +117,7 @@ def _captures(trace: Trace, steps: pl.DataFrame, rank: int | None, process: int 
     return pl.select(pl.when(end.is_not_null()).then(counts).alias("captures")).to_series()
 
 
-class _Queued(msgspec.Struct, frozen=True):
+class QueuedWork(msgspec.Struct, frozen=True):
     """The launches of a process in order of their starts. Shape (n,) each.
 
     `queued_ns` is the end of the call that queued it, or its own start, since work may begin before its call returns;
@@ -130,12 +142,13 @@ class _Queued(msgspec.Struct, frozen=True):
         if not (start[1:] >= start[:-1]).all():
             order = np.argsort(start, kind="stable")
             start, dur, call = start[order], dur[order], call[order]
-        known = call >= 0
-        is_one = np.bincount(call[known], minlength=max(calls.height, 1)) == 1
+        known, end = call >= 0, start + dur
+        del dur
+        is_one = np.bincount(call if known.all() else call[known], minlength=max(calls.height, 1)) == 1
         rows = calls if calls.height else pl.DataFrame({"start_ns": [0], "dur_ns": [0]})
         called, length = (rows[name].to_numpy()[call] for name in ("start_ns", "dur_ns"))
         np.minimum(np.add(called, length, out=called), start, out=called)
-        return cls(start, start + dur, called, length, known, known & is_one[call])
+        return cls(start, end, called, length, known, known & is_one[call])
 
     def bound(self, first_ns: int, last_ns: int) -> tuple[Cover, Cover]:
         """Launch-bound time, and idle time that ends with work of an unknown call, both between two moments."""
@@ -156,15 +169,17 @@ class _Queued(msgspec.Struct, frozen=True):
         """Kernels shorter than the call that launched them, after which the device went idle for want of a launch."""
         next_waits = np.concatenate((waits[1:], [False]))
         ends_last = np.concatenate((ran_dry[1:] == self.end_ns[:-1], [False]))
-        shorter = self.known & self.alone & (self.end_ns - self.start_ns < self.call_ns)
-        return np.asarray(shorter & next_waits & ends_last)
+        hidden = self.known & self.alone & next_waits & ends_last
+        for part in batches(len(hidden)):
+            hidden[part] &= self.end_ns[part] - self.start_ns[part] < self.call_ns[part]
+        return np.asarray(hidden)
 
 
 def _is(value: int | None, column: str) -> pl.Expr:
     return pl.col(column).eq_missing(pl.lit(value, dtype=pl.Int64))
 
 
-def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
+def _bound_by_step(work: QueuedWork | None, steps: pl.DataFrame) -> pl.Series:
     """Launch-bound time of each step, null where it can't be known."""
     windows = ("window_start_ns", "window_ns")
     is_timed = pl.all_horizontal(pl.col(name).is_not_null() for name in windows) & (pl.col("launches") != 0)

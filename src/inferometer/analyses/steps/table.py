@@ -18,7 +18,7 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.steps.disturbances import find_disturbed, is_whole, is_without_work
 from inferometer.analyses.steps.drift import find_trends
 from inferometer.analyses.steps.growth import find_growth
-from inferometer.analyses.steps.launch_bound import LAUNCHED, with_launches
+from inferometer.analyses.steps.launch_bound import LAUNCHED, find_queued, with_launches
 from inferometer.analyses.steps.launch_bound import NEEDED as LAUNCHES_NEEDED
 from inferometer.analyses.steps.outliers import find_differences
 from inferometer.analyses.steps.remarks import find_remarks
@@ -142,9 +142,11 @@ def step_table(
         UnknownName: There is no such run, or the run has no such phase.
     """
     found = read_steps(trace, run)
-    steps = find_disturbed(found.steps, found.class_steps)
-    steps = with_launches(trace, steps, found.class_steps, rank=found.rank, process=found.process, queued=found.queued)
+    work = find_queued(trace, rank=found.rank, process=found.process, queued=found.queued)
     found = msgspec.structs.replace(found, queued=None)  # half a GB of ten million
+    steps = find_disturbed(found.steps, found.class_steps)
+    steps = with_launches(trace, steps, found.class_steps, work, rank=found.rank, process=found.process)
+    del work
     used = is_whole() & ~is_without_work()
     steps = steps.with_columns((used if keep_disturbed else used & ~pl.col("disturbed")).alias("used"))
     classes, trends = found.class_steps, find_trends(steps, found.class_steps)

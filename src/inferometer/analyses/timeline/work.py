@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from inferometer.analyses.numbering import find_rows, order_in_time
 from inferometer.analyses.selection import Selection
 from inferometer.names.communication import find_collective
-from inferometer.trace.lean import aggregate, collect_lean, gather
+from inferometer.trace.lean import aggregate, collect_lean, gather, slices_of
 from inferometer.trace.trace import Trace
 
 PLACE = ("rank", "device")
@@ -98,7 +98,7 @@ def _placed(launches: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 def _sorts(launches: pl.DataFrame) -> pl.DataFrame:
     """The sort of each name, found once per name."""
-    names = launches.select(_KIND).unique()
+    names = pl.concat(rows.select(_KIND).unique() for rows in slices_of(launches)).unique()
     collectives = [find_collective(kernel) if kind == "kernel" else None for kind, kernel in names.iter_rows()]
     sorts = [
         "copy" if kind in ("memcpy", "memset") else "communication" if collective else "compute"
