@@ -23,3 +23,8 @@ def whole_groups(number: NDArray[np.integer[Any]]) -> Iterator[slice]:
         end = int(np.searchsorted(number, last, side="right"))
         yield slice(start, end)
         start = end
+
+
+def first_rows(number: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+    """Where each stretch of one number begins. Shape (rows,)."""
+    return np.flatnonzero(np.concatenate(([len(number) > 0], number[1:] != number[:-1])))

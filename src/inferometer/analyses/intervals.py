@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.batches import batches, whole_groups
+from inferometer.analyses.batches import batches, first_rows, whole_groups
 from inferometer.analyses.numbering import number_groups, order_in_time
 
 Times = NDArray[np.int64]
@@ -67,7 +67,7 @@ def busy_sums(group: Times, start_ns: Times, end_ns: Times, groups: int) -> Time
     if not len(group):
         return total
     group, start_ns, end_ns = _in_order(group, start_ns, end_ns)
-    first = _first_rows(group)
+    first = first_rows(group)
     if len(first) * _MANY <= len(group):
         for begin, end in _stretches(first, len(group)):
             total[group[begin]] = covered_ns(start_ns[begin:end], end_ns[begin:end])
@@ -141,7 +141,7 @@ def latest_ends(group: NDArray[np.integer[Any]], end_ns: Times) -> tuple[Times, 
     latest = np.empty_like(end_ns)
     if not len(group):
         return np.empty(0, dtype=np.int64), latest
-    first = _first_rows(group)
+    first = first_rows(group)
     least, most = int(end_ns.min()), int(end_ns.max())
     if len(first) * _MANY > len(group) and (most - least + 1) * len(first) < _LARGEST:
         moved = np.repeat(np.arange(len(first)) * (most - least + 1) - least, np.diff(np.append(first, len(group))))
@@ -151,11 +151,6 @@ def latest_ends(group: NDArray[np.integer[Any]], end_ns: Times) -> tuple[Times, 
             np.maximum.accumulate(end_ns[begin : end - 1], out=latest[begin + 1 : end])
     latest[first] = end_ns[first]
     return first, latest
-
-
-def _first_rows(group: NDArray[np.integer[Any]]) -> Times:
-    """Where each group begins; groups stand together."""
-    return np.flatnonzero(np.concatenate(([len(group) > 0], group[1:] != group[:-1])))
 
 
 def _stretches(first: Times, rows: int) -> list[tuple[int, int]]:

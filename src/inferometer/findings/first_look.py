@@ -87,8 +87,9 @@ def first_look(
             summaries.append(summarize(trace, top=top, raw=raw))
             return
         _ = launches.attribution  # what most rules wait for comes first
-        made = {"busy": lambda: launches.busy_times, "gaps": lambda: launches.gaps}
-        summaries.append(summarize(trace, top=top, raw=raw, **made))
+        summaries.append(
+            summarize(trace, top=top, raw=raw, busy=lambda: launches.busy_times, gaps=lambda: launches.gaps)
+        )
 
     findings = find_findings(
         trace,

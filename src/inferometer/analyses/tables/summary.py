@@ -6,7 +6,6 @@ the time during which a kernel and a copy run at once. Summed times count overla
 A source without launches that printed sums of kernel time has no devices; its tables stand in their place.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +16,7 @@ from inferometer.analyses.hardware.traced_names import name_devices
 from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.result import Result
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
-from inferometer.analyses.tables.summary_remarks import MakeGaps, find_remarks
+from inferometer.analyses.tables.summary_remarks import MakeRows, find_remarks
 from inferometer.analyses.tables.tests import tests_of
 from inferometer.trace.facts import Facts
 from inferometer.trace.lean import aggregate, collect_lean
@@ -25,7 +24,6 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
 
-MakeTimes = Callable[[], pl.DataFrame]
 BUSY_TIMES = ("launches", "window_ns", "kernel_summed_ns", "busy_ns", "kernel_busy_ns", "copy_busy_ns")
 _LOG_LINES = 10_000  # that `as_json` holds; a log may have millions
 DEVICE_COLUMNS = (
@@ -83,7 +81,7 @@ class Summary(Result):
 
 
 def summarize(
-    trace: Trace, *, top: int = 10, raw: bool = False, busy: MakeTimes | None = None, gaps: MakeGaps | None = None
+    trace: Trace, *, top: int = 10, raw: bool = False, busy: MakeRows | None = None, gaps: MakeRows | None = None
 ) -> Summary:
     """The first look at a trace that was opened with all tables.
 
@@ -119,7 +117,7 @@ def _log(trace: Trace) -> pl.DataFrame:
     return lines.select(column.name for column in lines if column.null_count() < lines.height)
 
 
-def device_times(trace: Trace, busy: MakeTimes | None = None) -> pl.DataFrame:
+def device_times(trace: Trace, busy: MakeRows | None = None) -> pl.DataFrame:
     """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file shows it.
 
     One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and

@@ -26,7 +26,7 @@ _SHORT_NS = 5_000
 _SHORT_SHARE = 0.5
 _DOMINANT_SHARE = 0.3
 _EXPOSED_COPY_SHARE = 0.05
-MakeGaps = Callable[[], pl.DataFrame]
+MakeRows = Callable[[], pl.DataFrame]
 """Gives the idle gaps of all launches, as `timeline.gaps.find_gaps` does."""
 
 _STACKS = 3
@@ -35,7 +35,7 @@ _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a gra
 
 
 def find_remarks(
-    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: MakeGaps | None = None
+    trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: MakeRows | None = None
 ) -> Iterator[str]:
     """Sentences about the trace; `devices` as `device_times` gives it, `gaps` those of `find_gaps`, made elsewhere."""
     if kernels.basis == "totals":
@@ -45,7 +45,7 @@ def find_remarks(
     yield from trace.facts.notes
 
 
-def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: MakeGaps | None) -> Iterator[str]:
+def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable, gaps: MakeRows | None) -> Iterator[str]:
     if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
         yield say_why_none(trace, "kernels")
         return
@@ -89,7 +89,7 @@ def _named_kernels(trace: Trace) -> Iterator[str]:
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
 
 
-def _idle(trace: Trace, devices: pl.DataFrame, make_gaps: MakeGaps | None) -> Iterator[str]:
+def _idle(trace: Trace, devices: pl.DataFrame, make_gaps: MakeRows | None) -> Iterator[str]:
     idle = devices.filter(pl.col("window_ns") > 0, pl.col("idle_ns") / pl.col("window_ns") >= _IDLE_SHARE)
     if idle.is_empty():
         return

@@ -21,7 +21,7 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
 
     `concurrent_ns`: at least two launches were open. A share is null where what it is of has no length.
     """
-    size, busy = work.places.height, _Cut.of(cut, work.places.height)
+    busy = _Cut.of(cut, work.places.height)
     counted = cut.group_by("place").agg(
         pl.len().cast(pl.Int64).alias("launches"), pl.col("dur_ns").sum().alias("summed_ns")
     )
@@ -31,7 +31,7 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
         "communication_busy_ns": busy.time("communication"),
         "copy_busy_ns": busy.time("copy"),
         "kernel_busy_ns": busy.time("compute", "communication"),
-        "concurrent_ns": concurrent_sums(busy.place, busy.start_ns, busy.end_ns, size),
+        "concurrent_ns": concurrent_sums(busy.place, busy.start_ns, busy.end_ns, busy.places),
     }
     times = work.places.with_columns(pl.Series(name, column, dtype=pl.Int64) for name, column in columns.items())
     times = times.join(counted, on="place", how="left")

@@ -17,7 +17,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.batches import whole_groups
+from inferometer.analyses.batches import first_rows, whole_groups
 from inferometer.analyses.numbering import number_rows, order_in_time
 from inferometer.analyses.timeline.gaps import CAUSES
 from inferometer.analyses.timeline.work import PLACE
@@ -98,8 +98,7 @@ def count_gaps(rows: pl.DataFrame) -> tuple[int, int]:
     gap, length_ns = rows["gap"].to_numpy(), rows["gap_ns"].to_numpy()
     count = longest_ns = 0
     for part in whole_groups(gap):
-        own = gap[part]
-        first = np.flatnonzero(np.concatenate(([True], own[1:] != own[:-1])))
+        first = first_rows(gap[part])
         count += len(first)
         longest_ns = max(longest_ns, int(np.add.reduceat(length_ns[part], first).max()))
     return count, longest_ns

@@ -153,13 +153,12 @@ def _nodes(work: pl.DataFrame) -> Ints:
     return np.where(unknown.to_numpy(), ROOT, nodes) if unknown.any() else nodes
 
 
-def number_changes(rows: pl.DataFrame, columns: Sequence[str | pl.Expr]) -> Codes:
+def number_changes(rows: pl.DataFrame, columns: Sequence[str], *more: pl.Expr) -> Codes:
     """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones.
 
-    An expression is of single rows: rows are looked at batch by batch.
+    `more`: expressions of single rows, which are looked at batch by batch.
     """
-    names = [each for each in columns if isinstance(each, str)]
-    varied = [*having_several(rows, names), *(each for each in columns if not isinstance(each, str))]
+    varied = [*having_several(rows, columns), *more]
     count = np.zeros(rows.height, dtype=np.int32)
     if not varied:
         return count

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.batches import batches, whole_groups
+from inferometer.analyses.batches import batches, first_rows, whole_groups
 from inferometer.analyses.groups.kernel_roles import role_of
 from inferometer.findings.evidence.kernel_rows import Codes, Ints, KernelRows, number_changes
 from inferometer.findings.finding import Finding, Scale, Severity
@@ -177,7 +177,7 @@ def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Codes:
         pl.when(in_replay).then("correlation_id").alias("replay"),
         pl.when(~in_replay).then("step").alias("step"),
     ]
-    passes = number_changes(keys, [*owner, *by_pass])
+    passes = number_changes(keys, owner, *by_pass)
     passes[~keys.select(in_replay | (pl.col("step") >= 0)).to_series().to_numpy()] = _NONE
     return passes
 
@@ -205,7 +205,7 @@ def _how_manieth(values: Ints) -> Codes:
     """Of each value, how many equal ones stand before it."""
     order = np.argsort(values, kind="stable")
     key = values[order]
-    first = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]])).astype(np.int32)
+    first = first_rows(key).astype(np.int32)
     found = np.empty(len(key), dtype=np.int32)
     found[order] = np.arange(len(key), dtype=np.int32) - np.repeat(first, np.diff(first, append=len(key)))
     return found
